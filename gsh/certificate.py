@@ -136,13 +136,16 @@ class Certificate(Document):
         privacy_unit: str,
         period: str | None,
         idempotency_key: str | None,
+        ancestors: Sequence[Json] = (),
     ) -> Self:
         """The same release, paid for by a budget with the limit (ε, δ) and the promised δ at this ε.
 
-        A dry run has no idempotency key.
+        A dry run has no idempotency key. ``ancestors`` are the budgets that pay too, the parent first, each with its
+        ``id``, ``privacy_unit``, ``period``, ``promise`` and ``limit``.
         """
         promise, limit = {"epsilon": epsilon, "delta": promised_delta}, {"epsilon": epsilon, "delta": delta}
-        paid = {"id": budget, "promise": promise, "limit": limit}
+        paid: Json = {"id": budget, "promise": promise, "limit": limit}
+        paid |= {"ancestors": list(ancestors)} if ancestors else {}
         return self._with(idempotency_key=idempotency_key, privacy_unit=privacy_unit, period=period, budget=paid)
 
     def recorded(self, record: Mapping[str, Any] | None) -> Self:

@@ -29,6 +29,7 @@ from app.ledger.figures import (
     spent_figures,
 )
 from app.ledger.lineage import Lineage, ancestors_among, how_many_fit
+from app.ledger.renewing import named_period
 from app.ledger.state import UNREADABLE, Budget, Entry
 from app.ledger.store import Account, Ledger
 from app.schemas.costs import CostOut, LimitOut, PromiseOut, RemainingOut, ShortageOut, SpentOut
@@ -127,11 +128,11 @@ async def preview(
 
     Nothing is charged and nothing is recorded.
     """
-    services = services_of(request)
+    services, budget = services_of(request), named_period(id, body.period)
     work = _check_plan(body, services.settings.max_work)
     with naming(body.tables):
         plan = await services.made(request, work, _plan, body)
-    return await services.ledger_pool.read(lambda ledger: _preview(ledger.paying(id), plan))
+    return await services.ledger_pool.read(lambda ledger: _preview(ledger.paying(budget), plan))
 
 
 @router.get(

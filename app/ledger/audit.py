@@ -15,6 +15,7 @@ from app.ledger.charges import sha256_of
 from app.ledger.databases import Execute, Statements
 from app.ledger.lineage_audit import LineageAudit
 from app.ledger.releases import place_of, release_seal
+from app.ledger.renewing import wrong_period
 from app.ledger.secret import Secret
 from app.ledger.state import UNREADABLE, Budget, Entry, HistoryFault
 
@@ -72,6 +73,8 @@ class Audit:
             for entry, columns in page:
                 try:
                     wrong = self._wrong(entry, columns, redraws, content)
+                    if entry.number == 1 and wrong is None:
+                        wrong = wrong_period(execute, self._sql, budget, entry)
                     if entry.kind == "committed":
                         commits[entry.details["key"]] = entry.details | {"at": entry.at}
                     elif entry.kind == "charge":

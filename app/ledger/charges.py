@@ -72,10 +72,15 @@ class Charged:
 
 @dataclass(frozen=True, slots=True)
 class CheckedBudget:
-    """A budget that pays. ``unread`` is the id of an answer that it has paid for, and that nobody can have read."""
+    """A budget that pays, and its ancestors, which pay too. ``unread`` is the id of an answer that they have paid for,
+    and that nobody can have read."""
 
-    budget: Budget
+    lineage: Lineage
     unread: str | None = None
+
+    @property
+    def budget(self) -> Budget:
+        return self.lineage[0]
 
 
 ChargedAnswer = Callable[[Lineage, int], Staged]

@@ -8,7 +8,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal, get_args
 
-__all__ = ["PERIOD_ID", "Renews", "begins", "ends", "name_of", "period_at", "split"]
+__all__ = ["PERIOD_ID", "PERIOD_LABEL", "Renews", "begins", "ends", "name_of", "period_at", "split"]
 
 Renews = Literal["week", "month", "quarter", "year"]
 """How often a budget is renewed."""
@@ -19,7 +19,9 @@ _LABELS: dict[Renews, str] = {
     "quarter": r"[0-9]{4}-Q[1-4]",
     "year": r"[0-9]{4}",
 }
-PERIOD_ID = rf"(?:@(?:{'|'.join(_LABELS[kind] for kind in get_args(Renews))}))?"
+PERIOD_LABEL = rf"(?:{'|'.join(_LABELS[kind] for kind in get_args(Renews))})"
+"""The name of a period."""
+PERIOD_ID = rf"(?:@{PERIOD_LABEL})?"
 """What follows the name of a renewed budget in that of a period."""
 
 _MARK = "@"

@@ -9,9 +9,10 @@ and the budget has the last hash. To change, remove or insert an entry changes a
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypedDict
 
 from app.ledger.periods import PERIOD_ID, Renews, name_of
@@ -164,7 +165,14 @@ class Budget:
         return promised_delta(self.limit.caps.joined(self.hull), self.spent, self.limit.epsilon)
 
     def changed_to(
-        self, limit: Limit, at: str, settings: Settings | None = None, *, reason: str = "", by: By | None = None
+        self,
+        limit: Limit,
+        at: str,
+        settings: Settings | None = None,
+        *,
+        reason: str = "",
+        by: By | None = None,
+        further: Mapping[str, Any] = MappingProxyType({}),
     ) -> tuple["Budget", Entry]:
         """The budget with another limit and other settings, and the entry that records all of them.
 
@@ -176,7 +184,7 @@ class Budget:
         if self.entries:
             after = changed.recorded
             details["before"] = {name: value for name, value in self.recorded.items() if value != after[name]}
-        details |= {"reason": reason} if reason else {}
+        details |= ({"reason": reason} if reason else {}) | dict(further)
         if self.spent.releases:
             details["ray"] = True
         return changed._appended(kind, at, details | _signed(by))

@@ -46,7 +46,7 @@ from app.ledger.errors import (
     UnknownRelease,
 )
 from app.ledger.heads import HeadTable
-from app.ledger.lineage import Lineage, ancestors_of, check_parent, how_many_cost, lock_tree
+from app.ledger.lineage import Lineage, ancestors_of, check_parent, find_lineage, how_many_cost, lock_tree
 from app.ledger.open_releases import add_nonce, commit, seed_of
 from app.ledger.periods import split
 from app.ledger.releases import Commit, RecordedRelease, find_by_id, find_release, list_releases, seal_releases
@@ -217,15 +217,15 @@ class Ledger:
         with self._connections.reading() as execute:
             used = used_by(execute, self._sql, self.secret, charge, self._hashed(charge.client), at)
             if used is None:
-                return CheckedBudget(self._payable(execute, charge, at)[0])
+                return CheckedBudget(self._payable(execute, charge, at))
             if used.is_unread and used.place is not None:
-                return CheckedBudget(known_budget(execute, self._sql, used.budget), used.place.answer)
+                return CheckedBudget(find_lineage(execute, self._sql, used.budget), used.place.answer)
             return None
 
-    def check_fit(self, charge: Charge, at: str) -> Budget:
+    def check_fit(self, charge: Charge, at: str) -> CheckedBudget:
         """The budget that could pay for a release, whatever its idempotency key."""
         with self._connections.reading() as execute:
-            return self._payable(execute, charge, at)[0]
+            return CheckedBudget(self._payable(execute, charge, at))
 
     def _payable(self, execute: Execute, charge: Charge, at: str) -> Lineage:
         lineage = self._paying(execute, charge.budget, at)

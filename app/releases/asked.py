@@ -24,7 +24,7 @@ from gsh.certificate_words import TRUST_ELSEWHERE, TRUST_MODEL
 from gsh.errors import Error, renamed_pointer
 from gsh.histogram.noise import Noise
 from gsh.histogram.roles import Roles
-from gsh.wire import places_in_request
+from gsh.wire import Json, places_in_request
 
 __all__ = [
     "AfterCharge",
@@ -85,13 +85,30 @@ class BudgetTerms(NamedTuple):
     privacy_unit: str
     period: str | None
     idempotency_key: str | None
+    ancestors: tuple[Json, ...] = ()
+    """What the budgets that pay too promise, the parent first."""
 
     @classmethod
-    def of(cls, budget: Budget, idempotency_key: str | None) -> "BudgetTerms":
-        limit, promise = budget.limit, budget.promise
-        promised_delta = limit.delta if promise is None else promise
-        point = (limit.epsilon, limit.delta, promised_delta)
-        return cls(budget.id, *point, budget.privacy_unit, budget.period, idempotency_key)
+    def of(cls, lineage: Lineage, idempotency_key: str | None) -> "BudgetTerms":
+        budget, *above = lineage
+        point = (budget.limit.epsilon, budget.limit.delta, _promised_delta(budget))
+        unit = (budget.privacy_unit, budget.period)
+        return cls(budget.id, *point, *unit, idempotency_key, tuple(map(_promising, above)))
+
+
+def _promised_delta(budget: Budget) -> float:
+    return budget.limit.delta if budget.promise is None else budget.promise
+
+
+def _promising(ancestor: Budget) -> Json:
+    epsilon, delta = ancestor.limit.epsilon, ancestor.limit.delta
+    return {
+        "id": ancestor.id,
+        "privacy_unit": ancestor.privacy_unit,
+        "period": ancestor.period,
+        "promise": {"epsilon": epsilon, "delta": _promised_delta(ancestor)},
+        "limit": {"epsilon": epsilon, "delta": delta},
+    }
 
 
 @dataclass(frozen=True, slots=True)

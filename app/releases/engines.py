@@ -20,6 +20,7 @@ from app.http.services import services_of
 from app.http.workload import RequestWorkers
 from app.ledger.clock import now
 from app.ledger.releases import Commit
+from app.ledger.renewing import named_period
 from app.releases.bounds import Bounds
 from app.releases.made_elsewhere import ChargedRelease, OpenedRelease, check_bounds
 from app.releases.recorded import shown
@@ -72,9 +73,10 @@ async def open_release(request: Request, body: Annotated[OpenIn, Body(openapi_ex
     the seed can remove the noise: keep it as secret as the raw data, and never log it.
     """
     client = RequestClient(request)
-    posted = OpenedRelease(body.budget, body, _workers(request), bounds_of(request, client))
+    budget = named_period(body.budget, body.period)
+    posted = OpenedRelease(budget, body, _workers(request), bounds_of(request, client))
     with _in_list():
-        outcome = await releases_of(request).make(posted, client, budget=body.budget)
+        outcome = await releases_of(request).make(posted, client, budget=budget)
     status = 201 if outcome.earlier is None else 200
     content = b"".join(outcome.answer.chunks())
     return Encoded(content, status, paid_headers(outcome.replayed_at, outcome.use))  # type: ignore[return-value]
@@ -120,9 +122,10 @@ async def charge(
     opens a release instead: POST /releases.
     """
     client = RequestClient(request)
-    posted = ChargedRelease(id, body, _workers(request), bounds_of(request, client), request.state.content)
+    budget = named_period(id, body.period)
+    posted = ChargedRelease(budget, body, _workers(request), bounds_of(request, client), request.state.content)
     with _in_list():
-        outcome = await releases_of(request).make(posted, client, budget=id)
+        outcome = await releases_of(request).make(posted, client, budget=budget)
     content = b"".join(outcome.answer.chunks())
     return Encoded(content, headers=paid_headers(outcome.replayed_at, outcome.use))  # type: ignore[return-value]
 

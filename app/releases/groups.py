@@ -160,7 +160,7 @@ def _release(body: ReleaseRequest, setting: _Setting) -> Generator[_Read, _Decis
     draft = drafted(body, {table.posted.name: table.mechanism for table in tables}, noise)
     meaning = _meaning(body, tables) if setting.is_paid else b""
     costs = tuple(table.mechanism.without_columns for table in tables)
-    asked = Asked(body.budget, costs, notes_of(body), body.dry_run, places=(*body.posted,))
+    asked = Asked(body.paying, costs, notes_of(body), body.dry_run, places=(*body.posted,))
     decision = yield _Read(judged(asked, setting.bounds.most), meaning)
     certificate = encoded(on_terms(draft, decision.terms))
     if body.dry_run:
@@ -192,7 +192,7 @@ def _write(table: _Worked, level: float | None, answer: BytesIO) -> None:
 
 def _meaning(body: ReleaseRequest, tables: Sequence[_Worked]) -> bytes:
     if body.tables is None:
-        return meaning_of("release", body, body.budget, tables[0].groups.digest(), **body.asked_intervals)
+        return meaning_of("release", body, body.paying, tables[0].groups.digest(), **body.asked_intervals)
     described = {
         table.posted.name: {
             "mechanism": table.posted.mechanism.model_dump(mode="json"),
@@ -200,7 +200,7 @@ def _meaning(body: ReleaseRequest, tables: Sequence[_Worked]) -> bytes:
         }
         for table in tables
     }
-    return meaning_of_tables("release", body, body.budget, described, **body.asked_intervals)
+    return meaning_of_tables("release", body, body.paying, described, **body.asked_intervals)
 
 
 def _check_sizes(body: ReleaseRequest, most_groups: int) -> None:

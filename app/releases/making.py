@@ -89,7 +89,7 @@ class Releases:
             rehearsal, terms = None, None
         else:
             rehearsal = await self.payments.rehearse(charge, posted)
-            terms = BudgetTerms.of(rehearsal.budget, charge.idempotency_key or None)
+            terms = BudgetTerms.of(rehearsal.lineage, charge.idempotency_key or None)
         certificate = await posted.certificate(terms)
         await client.check_again(None if charge is None else charge.budget)
         shown = _dry_answer(certificate, rehearsal)
@@ -133,7 +133,7 @@ def _dry_answer(certificate: str, rehearsal: Rehearsal | None) -> bytes:
     """DryRunAnswer, with a certificate that is JSON already. A replay has the stored one."""
     budget = at = "null"
     if rehearsal is not None:
-        paying, spent, limit, earlier = rehearsal
+        (paying, *_), spent, limit, earlier = rehearsal
         after = CostOut(**cost_figures(spent, limit))
         budget = DryBudget(id=paying.id, after=after, used=limit.used(spent)).model_dump_json()
         if earlier is not None:

@@ -24,7 +24,6 @@ from app.ledger.errors import LedgerError, LedgerUnavailable
 from app.ledger.lineage import Lineage, Use
 from app.ledger.pool import LedgerPool
 from app.ledger.releases import RecordedRelease
-from app.ledger.state import Budget
 from app.ledger.store import Ledger
 from app.releases.asked import AfterCharge, BudgetTerms, Client, Collect, Outcome, Posted
 from gsh.accounting.budget_limits import Limit
@@ -35,9 +34,9 @@ __all__ = ["Payments", "Rehearsal"]
 
 
 class Rehearsal(NamedTuple):
-    """What a budget would have spent, within which limit, and the release that would be replayed."""
+    """The budget and its ancestors, what it would have spent within which limit, and what would be replayed."""
 
-    budget: Budget
+    lineage: Lineage
     spent: Spent
     limit: Limit
     earlier: RecordedRelease | None = None
@@ -61,7 +60,7 @@ class Payments:
             await client.check_again(charge.budget)
             return await self._collected(await self._recorded(charge, posted), posted.collect)
         charge = replace(charge, budget=payable.budget.id)  # the period is the one that the certificate says
-        drawn = await posted.draw(BudgetTerms.of(payable.budget, charge.idempotency_key))
+        drawn = await posted.draw(BudgetTerms.of(payable.lineage, charge.idempotency_key))
         notes = replace(charge.notes, release_id=drawn.release_id, certificate=drawn.certificate)
         paid = replace(charge, notes=notes)
         hashed = partial(_hashed, charge=paid, sent=await posted.sent(), meaning=drawn.meaning)
@@ -81,11 +80,12 @@ class Payments:
         payable = await self._payable(charge, posted)
         if payable is not None and payable.unread is None:
             budget, cost = payable.budget, charge.cost
-            return Rehearsal(budget, budget.spent.plus(charge.release, cost), budget.limit.settled_by(cost))
+            return Rehearsal(payable.lineage, budget.spent.plus(charge.release, cost), budget.limit.settled_by(cost))
         # It is charged already. If nobody has read the answer, it would be drawn again, and not charged again.
         earlier = await self._recorded(charge, posted)
-        budget = await self._ledger.decide(lambda ledger: ledger.standing(earlier.budget))
-        return Rehearsal(budget, budget.spent, budget.limit, None if earlier.is_unread else earlier)
+        lineage = await self._ledger.decide(lambda ledger: ledger.lineage(earlier.budget))
+        budget = lineage[0]
+        return Rehearsal(lineage, budget.spent, budget.limit, None if earlier.is_unread else earlier)
 
     async def _use(self, charge: Charge, earlier: RecordedRelease | None) -> Use | None:
         """What the release used of its budget; None if the ledger cannot say it now. It is charged in any case."""
@@ -109,7 +109,7 @@ class Payments:
         A dry run may have an empty idempotency key: then only the budget is asked.
         """
         if not charge.idempotency_key:
-            return CheckedBudget(await self._ledger.decide(lambda ledger: ledger.check_fit(charge, now())))
+            return await self._ledger.decide(lambda ledger: ledger.check_fit(charge, now()))
         payable = await self._ledger.decide(lambda ledger: ledger.check(charge, now()))
         if payable is None or payable.unread is None:
             return payable

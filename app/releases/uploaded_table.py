@@ -178,7 +178,7 @@ def _read(body: TableRequest, most: tuple[float, float] | None) -> _Request:
         with in_table(place):
             mechanisms.append(table.mechanism.to_domain())
     costs = tuple(mechanism.without_columns for mechanism in mechanisms)
-    asked = Asked(body.budget, costs, notes_of(body, layout_of(body)), body.dry_run, places=(*body.posted,))
+    asked = Asked(body.paying, costs, notes_of(body, layout_of(body)), body.dry_run, places=(*body.posted,))
     names = tuple(table.name for table in body.posted.values())
     return _Request(judged(asked, most), names, pickle.dumps((body, mechanisms)))
 
@@ -222,7 +222,7 @@ def _meant(body: TableRequest, tables: _Tables) -> bytes:
     """The digest of what a request means."""
     if body.tables is None:
         names = tables[0].named | body.asked_intervals
-        return meaning_of("release/table", body, body.budget, tables[0].table.digest(), **names)
+        return meaning_of("release/table", body, body.paying, tables[0].table.digest(), **names)
     described = {
         table.posted.name: {
             "mechanism": table.posted.mechanism.model_dump(mode="json"),
@@ -231,7 +231,7 @@ def _meant(body: TableRequest, tables: _Tables) -> bytes:
         }
         for table in tables
     }
-    return meaning_of_tables("release/table", body, body.budget, described, **body.asked_intervals)
+    return meaning_of_tables("release/table", body, body.paying, described, **body.asked_intervals)
 
 
 def _drawn(

@@ -6,11 +6,21 @@ from pydantic import Field
 from typing_extensions import TypeAliasType
 
 from app.ledger import releases
-from app.ledger.periods import Renews
+from app.ledger.periods import PERIOD_LABEL, Renews
 from app.schemas.scalars import Digest
-from app.schemas.strict import Strict
+from app.schemas.strict import OrAbsent, Strict
 
-__all__ = ["ANCESTOR_ENTRIES", "EntryNameOut", "PaidBy", "Period", "Record", "ReleaseState", "Renewal"]
+__all__ = [
+    "ANCESTOR_ENTRIES",
+    "PERIOD_PAYS",
+    "EntryNameOut",
+    "PaidBy",
+    "Period",
+    "PeriodName",
+    "Record",
+    "ReleaseState",
+    "Renewal",
+]
 
 Period = TypeAliasType(
     "Period",
@@ -20,6 +30,18 @@ Period = TypeAliasType(
     ],
 )
 Renewal = TypeAliasType("Renewal", Annotated[Renews, Field(description="How often a budget is renewed, in UTC.")])
+PeriodName = TypeAliasType(
+    "PeriodName",
+    Annotated[str, Field(pattern=f"^{PERIOD_LABEL}$", description="One period, such as 2026-W46, 2026-11, or 2026.")],
+)
+PERIOD_PAYS: dict[str, Any] = {
+    "default": None,
+    "exclude_if": lambda value: value is None,
+    "title": "Period",
+    "description": "Of a renewed budget: the period that pays, such as 2026-W46, 2026-11, 2026-Q4 or 2026. If it is "
+    "omitted, the present one (UTC). A late release names its own.",
+    "examples": ["2026-W46"],
+}
 ReleaseState = TypeAliasType(
     "ReleaseState",
     Annotated[
@@ -50,6 +72,26 @@ class PaidPoint(Strict):
     delta: float = Field(title="δ", description="The δ at this ε.", examples=[1e-4])
 
 
+class PaidToo(Strict):
+    """An ancestor of the budget that a release was charged to: it was charged too, and promises for its own unit."""
+
+    id: str = Field(title="Budget", description="The name of the ancestor.", examples=["company"])
+    privacy_unit: str = Field(
+        title="Privacy unit", description="Whose records its promise protects together.", examples=["user"]
+    )
+    period: Period | None = Field(
+        title="Period", description="The period of its privacy unit, if it has one.", examples=[None]
+    )
+    promise: PaidPoint = Field(
+        title="Promise",
+        description="The (ε, δ) for all releases of the ancestor and of the budgets below it.",
+        examples=[{"epsilon": 1.0, "delta": 1e-4}],
+    )
+    limit: PaidPoint = Field(
+        title="Limit", description="The limit that was in force.", examples=[{"epsilon": 1.0, "delta": 1e-4}]
+    )
+
+
 class PaidBy(Strict):
     """The budget that a release was charged to."""
 
@@ -67,6 +109,12 @@ class PaidBy(Strict):
         description="The limit that was in force. It may be smaller than the promise: a limit that is lowered does "
         "not undo releases.",
         examples=[{"epsilon": 1.0, "delta": 1e-4}],
+    )
+    ancestors: OrAbsent[list[PaidToo]] = Field(
+        title="Ancestors",
+        description="The parent of the budget, the parent of that one, and so on; absent without a parent. All of them "
+        "were charged, and each promises for all releases of the budgets below it together.",
+        examples=[[]],
     )
 
 

@@ -131,6 +131,7 @@ def preview(
     tau: options.Tau = None,
     tau_star: options.TauStar = None,
     sigma: options.Sigma = None,
+    period: options.OfPeriod = None,
     times: Annotated[int, typer.Option("--times", metavar="N", min=1, max=1000, help="So many equal releases.")] = 1,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
@@ -145,7 +146,8 @@ def preview(
     if isinstance(planned, Mapping) and times > 1:
         raise Refusal(Code.INVALID, "--times: must be omitted with several tables", "more says how many more fit")
     with connected(*place_of(context, service, key_file), retries) as client:
-        found = client.budgets.preview(name, planned if isinstance(planned, Mapping) else [planned] * times)
+        plan: Any = planned if isinstance(planned, Mapping) else [planned] * times
+        found = client.budgets.preview(name, plan, period=period)
     rows = [
         ["fits", "yes" if found.fits else f"no: {found.shortage.detail if found.shortage else ''}"],
         ["fitting", f"{found.fitting} of {times}"],
@@ -162,6 +164,7 @@ def charge(
     context: typer.Context,
     name: Name,
     once: Annotated[str, typer.Option("--once", metavar="NAME", help="A name for the release: it is charged once.")],
+    period: options.OfPeriod = None,
     mechanism: options.MechanismFile = None,
     c_u: options.C_U = None,
     tau: options.Tau = None,
@@ -186,7 +189,7 @@ def charge(
     stated |= {"unprotected": unprotected}
     given: Any = {name: value for name, value in stated.items() if value is not None}
     with connected(*place_of(context, service, key_file), retries) as client:
-        made = client.budgets.charge(name, released, once=once, **given)
+        made = client.budgets.charge(name, released, once=once, period=period, **given)
     rows = [["budget", made.budget], ["release", once], ["entry", str(made.number)], ["spent", _point(made.spent)]]
     if made.is_replayed:
         rows.insert(0, ["replayed", f"charged on {made.at}, nothing was charged now"])

@@ -189,6 +189,10 @@ Unprotected: TypeAlias = Annotated[
 PaidBy: TypeAlias = Annotated[
     str | None, typer.Option("--budget", metavar="ID", help="The budget of the service that pays for it.")
 ]
+OfPeriod: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--period", metavar="NAME", help="Of a renewed budget: the period that pays, as 2026-W46."),
+]
 Labels: TypeAlias = Annotated[
     list[str] | None, typer.Option("--label", metavar="TEXT", help="A label for the ledger of the service. Repeatable.")
 ]

@@ -118,6 +118,7 @@ def publish(
     ] = None,
     unprotected: options.Unprotected = None,
     budget: options.PaidBy = None,
+    period: options.OfPeriod = None,
     once: options.Once = None,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
@@ -159,11 +160,13 @@ def publish(
             paid = {
                 "service": stack.enter_context(connected(service, key_file, retries)),
                 "budget": budget,
+                "period": period,
                 "once": once,
             }
             arguments |= paid
-        elif once is not None:
-            raise Refusal(Code.INVALID, "--once: needs a service", "add --budget ID and --service URL")
+        elif once is not None or period is not None:
+            what = f"{'--period' if once is None else '--once'}: needs a service"
+            raise Refusal(Code.INVALID, what, "add --budget ID and --service URL")
         arguments["progress"] = stack.enter_context(_bar())
         published = gsh.publish(data, memory_limit=memory, **arguments)
     _report(published, output, as_json=as_json)

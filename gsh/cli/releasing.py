@@ -58,6 +58,7 @@ def release(
     delta: options.StatedDelta = None,
     unprotected: options.Unprotected = None,
     budget: options.PaidBy = None,
+    period: options.OfPeriod = None,
     once: options.Once = None,
     description: options.Description = None,
     labels: options.Labels = None,
@@ -95,6 +96,8 @@ def release(
     if is_here and (once is not None or description is not None or labels):
         what = "--once, --description and --label: need a service"
         raise Refusal(Code.INVALID, what, "add --budget ID and --service URL")
+    if is_here and period is not None:
+        raise Refusal(Code.INVALID, "--period: needs a budget", "add --budget ID and --service URL")
     if is_here and dry_run:
         raise Refusal(Code.INVALID, "--dry-run: needs a service", "add --budget ID and --service URL")
     used = options.mechanism_of(mechanism, c_u, tau, tau_star, sigma, name)
@@ -106,7 +109,14 @@ def release(
     _check_place(needs_file and into == "csv")
     stated = {"epsilon": epsilon, "delta": delta, "unprotected": unprotected or []}
     public = None if public_keys is None else _listed(public_keys, roles.keys, declared, is_here=is_here)
-    paid = {"public_keys": public, "budget": budget, "once": once, "description": description, "labels": labels}
+    paid = {
+        "public_keys": public,
+        "budget": budget,
+        "period": period,
+        "once": once,
+        "description": description,
+        "labels": labels,
+    }
     paid["csv_types"] = {name: declared[name] for name in typed} or None
     is_file = table != PIPE and source_format is None and os.path.isfile(table)
     replay: dict[str, Any] = {"is_replayed": False, "released_at": None}

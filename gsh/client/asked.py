@@ -17,6 +17,7 @@ from typing import Any
 from gsh.accounting.mechanism import AnyMechanism
 from gsh.certificate import Certificate
 from gsh.client.decoding import Contradiction
+from gsh.client.records import is_it_or_its_period, period_budget
 from gsh.histogram.roles import Roles
 from gsh.results import certificates
 from gsh.wire import Json, mechanism_to_json
@@ -34,6 +35,8 @@ class Asked:
     delta: float | None = None
     budget: str | None = None
     once: str | None = None
+    period: str | None = None
+    """Of a renewed budget: the period that pays, if the request names it in a field of its own."""
     roles: Mapping[str, Roles] = field(default_factory=dict)
     """The columns of each table; nothing for groups in JSON."""
 
@@ -46,8 +49,14 @@ class Asked:
         roles: Mapping[str, Roles] | None = None,
     ) -> "Asked":
         """From the fields of a request."""
-        epsilon, delta, budget = (request.get(name) for name in ("epsilon", "delta", "budget"))
-        return cls(mechanisms, epsilon, delta, budget, once, roles or {})
+        epsilon, delta, budget, period = (request.get(name) for name in ("epsilon", "delta", "budget", "period"))
+        return cls(mechanisms, epsilon, delta, budget, once, period, roles or {})
+
+    def is_paid_by(self, budget: str | None) -> bool:
+        """Whether this budget may pay. A renewed one is paid for by the period that the request names, or by any."""
+        if self.budget is None or budget is None:
+            return budget is self.budget
+        return is_it_or_its_period(period_budget(self.budget, self.period), budget)
 
 
 def certified(document: Json, asked: Asked | None = None) -> tuple[Certificate, Mapping[str, AnyMechanism]]:
@@ -64,7 +73,7 @@ def certified(document: Json, asked: Asked | None = None) -> tuple[Certificate, 
         raise Contradiction("its certificate has another mechanism")
     certificate = Certificate.from_json(document)
     _check_point(certificate, asked)
-    if (None if certificate.budget is None else certificate.budget.id) != asked.budget:
+    if not asked.is_paid_by(None if certificate.budget is None else certificate.budget.id):
         raise Contradiction("its certificate names another budget")
     if certificate.idempotency_key != asked.once:
         raise Contradiction("its certificate has another idempotency key")

@@ -14,6 +14,7 @@ from gsh.client.encoding import (
     MechanismOrJson,
     ReleaseLike,
     ReleaseOptions,
+    in_period,
     in_tables,
     mechanism_json,
     release_json,
@@ -122,15 +123,18 @@ class Budgets(Collection[M]):
         self,
         id: str,  # noqa: A002
         mechanism: ReleaseLike | Sequence[MechanismOrJson],
+        *,
+        period: str | None = None,
     ) -> Operation[Preview]:
         """Whether a mechanism, several tables in one release, or a list of mechanisms in order, fits.
 
-        Nothing is charged.
+        Nothing is charged. ``period`` is that of a renewed budget, such as ``2026-W46``; without it, the present one.
         """
         if isinstance(mechanism, Sequence):
             body: Json = {"mechanism": [mechanism_json(each) for each in mechanism]}
         else:
             body = release_json(mechanism)
+        body |= in_period(period)
         call = json_call("POST", f"/budgets/{part('id', id)}/preview", body, is_safe=True)
         answer = yield from ask(self, call, _places(body))
         return decoded(answer, lambda document: parsed(Preview, document))
@@ -142,13 +146,14 @@ class Budgets(Collection[M]):
         mechanism: ReleaseLike,
         *,
         once: str,
+        period: str | None = None,
         **options: Unpack[ReleaseOptions],
     ) -> Operation[Charge]:
         """Charge a budget for a release that another engine makes: charge first, and release only after it.
 
-        The same ``once`` with the same content is charged once.
+        The same ``once`` with the same content is charged once. ``period`` is the one that pays of a renewed budget.
         """
-        body = release_json(mechanism) | stated(mechanism, options)
+        body = release_json(mechanism) | in_period(period) | stated(mechanism, options)
         answer = yield from ask(
             self, json_call("POST", f"/budgets/{part('id', id)}/charges", body, once=once), _places(body)
         )

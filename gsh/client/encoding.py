@@ -38,6 +38,7 @@ __all__ = [
     "any_mechanism",
     "calibration_of",
     "comparison_of",
+    "in_period",
     "in_tables",
     "mechanism_json",
     "one_mechanism",
@@ -202,7 +203,14 @@ class PaidOptions(ReleaseOptions, total=False):
     """The budget that pays, and the idempotency key, which names the release: it is made and charged once."""
 
     budget: str | None
+    period: str | None
+    """Of a renewed budget: the period that pays, such as ``2026-W46``; without it, the present one."""
     once: str | None
+
+
+def in_period(period: str | None) -> Json:
+    """The member of a request that names the period of a renewed budget."""
+    return {} if period is None else {"period": period}
 
 
 def stated(mechanism: ReleaseLike, options: ReleaseOptions) -> Json:
@@ -211,7 +219,7 @@ def stated(mechanism: ReleaseLike, options: ReleaseOptions) -> Json:
     fields: Json = {name: real(name, given[name]) for name in ("epsilon", "delta") if name in given}
     if not fields and isinstance(mechanism, Calibration | TablesCalibration):
         fields["epsilon"] = mechanism.privacy.epsilon
-    fields |= {name: given[name] for name in ("description", "budget") if name in given}
+    fields |= {name: given[name] for name in ("description", "budget", "period") if name in given}
     fields |= {name: list(given[name]) for name in ("labels", "unprotected") if name in given}
     if "provenance" in given:
         fields["provenance"] = _provenance(given["provenance"])

@@ -33,6 +33,8 @@ __all__ = [
     "Verified",
     "Version",
     "WouldSpend",
+    "is_it_or_its_period",
+    "period_budget",
 ]
 
 Period: TypeAlias = Literal["day", "week", "month", "quarter", "year"]
@@ -113,6 +115,16 @@ class Budget:
     entries: int | None = None
     """The number of entries in the history; None in a list of budgets."""
     head: str | None = None
+
+
+def period_budget(budget: str, period: str | None) -> str:
+    """The name of a budget, or that of one of its periods: ``web@2026-W46``."""
+    return budget if period is None else f"{budget}@{period}"
+
+
+def is_it_or_its_period(budget: str, paid: str) -> bool:
+    """Whether the budget that paid is this one, or that of one of its periods."""
+    return paid == budget or paid.startswith(f"{budget}@")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from gsh.certificate import Certificate
 from gsh.client.answers import Release, is_archive, release_of, tables_of
 from gsh.client.decoding import check_sha256, decoded, understood
-from gsh.client.encoding import AS_NAMED, ReleaseLike, ReleaseOptions, in_tables, release_json, stated
+from gsh.client.encoding import AS_NAMED, ReleaseLike, ReleaseOptions, in_period, in_tables, release_json, stated
 from gsh.client.operations import (
     MOST_TABLE_BYTES,
     Answer,
@@ -160,13 +160,20 @@ class Releases(Collection[M]):
 
     @operation
     def open(
-        self, mechanism: ReleaseLike, *, budget: str, once: str, **options: Unpack[ReleaseOptions]
+        self,
+        mechanism: ReleaseLike,
+        *,
+        budget: str,
+        once: str,
+        period: str | None = None,
+        **options: Unpack[ReleaseOptions],
     ) -> Operation[Opened]:
         """Open a release that another engine makes: it is charged once, and every call gets the same seed.
 
+        ``period`` is the one that pays of a renewed budget, such as ``2026-W46``; without it, the present one.
         Who has the seed can remove the noise. Keep it as secret as the raw data, and never log it.
         """
-        body = release_json(mechanism) | {"budget": budget} | stated(mechanism, options)
+        body = release_json(mechanism) | {"budget": budget} | in_period(period) | stated(mechanism, options)
         places = in_tables(body) if "tables" in body else AS_NAMED
         answer = yield from ask(self, json_call("POST", "/releases", body, once=once), places)
         return decoded(answer, lambda document: _opened(document, answer))

@@ -59,6 +59,7 @@ def publish(
     most_sigma: Real | None = None,
     service: "Client | None" = None,
     budget: str | None = None,
+    period: str | None = None,
     once: str | None = None,
     description: str = "",
     privacy_unit: str | None = None,
@@ -88,7 +89,8 @@ def publish(
     published, and other records are left out first. ``names={"count": "people"}`` is your name for the number of users.
 
     The noise meets (``epsilon``, ``delta``), or is that of a complete ``mechanism``. With ``service``, ``budget`` and
-    ``once`` it is charged exactly once; without, nothing keeps count of it. With ``releases`` it is the smallest with
+    ``once`` it is charged exactly once; without, nothing keeps count of it. ``period`` is the one that pays of a
+    renewed budget, such as ``2026-W46``; without it, the present one. With ``releases`` it is the smallest with
     which so many equal releases fit what remains of the budget; if less than half of a usual release is left, or σ is
     above ``most_sigma``, it is refused before anything is charged. The result goes to ``to`` and is returned.
 
@@ -106,7 +108,7 @@ def publish(
     job = Job(
         events=data,
         unprotected=texts("unprotected", unprotected),
-        payer=payer_of(service, budget, once, description, privacy_unit),
+        payer=payer_of(service, budget, once, description, privacy_unit, period),
         description=description,
         privacy_unit=privacy_unit,
         connection=connection,

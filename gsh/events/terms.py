@@ -37,12 +37,13 @@ class Payer:
     def earlier(self) -> "RecordedRelease[Blocking] | None":
         """The release that this name has, if there is one. It must be of the same budget."""
         from gsh.client.errors import UnknownRelease  # noqa: PLC0415 - only with a service
+        from gsh.client.records import is_it_or_its_period  # noqa: PLC0415
 
         try:
             found = self.service.releases.get(self.once)
         except UnknownRelease:
             return None
-        if found.budget != self.budget:
+        if not is_it_or_its_period(self.budget, found.budget):
             detail = f"a release of the budget {found.budget} has it already, not of {self.budget}"
             raise InvalidParameter("once", f"must be a new name: {detail}")
         return found
@@ -92,25 +93,35 @@ class Payer:
 
 
 def payer_of(
-    service: "Client | None", budget: str | None, once: str | None, description: str, privacy_unit: str | None
+    service: "Client | None",
+    budget: str | None,
+    once: str | None,
+    description: str,
+    privacy_unit: str | None,
+    period: str | None = None,
 ) -> Payer | None:
     """The payer, if there is a service; arguments that do not go together are refused."""
     if service is None:
-        for name, value in (("budget", budget), ("once", once), ("description", description or None)):
+        given = {"budget": budget, "period": period, "once": once, "description": description or None}
+        for name, value in given.items():
             if value is not None:
                 raise InvalidParameter(name, "must be omitted without a service: nothing else keeps count")
         return None
     if not (hasattr(service, "releases") and hasattr(service, "budgets")):
         raise InvalidParameter("service", f"must be a gsh.Client, not {type(service).__name__}")
-    from gsh.client.requests import checked_name  # noqa: PLC0415 - only with a service
+    from gsh.client.records import period_budget  # noqa: PLC0415 - only with a service
+    from gsh.client.requests import checked_name  # noqa: PLC0415
 
     for name, value in (("budget", budget), ("once", once)):
         if value is None:
             raise InvalidParameter(name, "must be given with a service: a release is charged once, under its name")
     text("description", description)
-    payer = Payer(service, checked_name("budget", budget), checked_name("once", once))
+    named = checked_name("budget", budget)
+    if period is not None:
+        checked_name("period", period)
+    payer = Payer(service, period_budget(named, period), checked_name("once", once))
     if privacy_unit is not None:
-        paying = service.budgets.get(payer.budget)
+        paying = service.budgets.get(named.partition("@")[0])  # a period has the unit of its budget
         if text("privacy_unit", privacy_unit) != paying.privacy_unit:
             detail = f"must be the unit of the budget {payer.budget}, {paying.privacy_unit}, or omitted"
             raise InvalidParameter("privacy_unit", f"{detail}; not {privacy_unit}")

@@ -77,6 +77,7 @@ def publish(
     most_sigma: Real | None = None,
     service: "Client | None" = None,
     budget: str | None = None,
+    period: str | None = None,
     once: str | None = None,
     description: str = "",
     privacy_unit: str | None = None,
@@ -103,7 +104,7 @@ def publish(
     if not hasattr(data, "schema"):
         raise InvalidParameter("events", f"must be a DataFrame of Spark, not {type(data).__name__}")
     unprotected = texts("unprotected", unprotected)
-    payer = payer_of(service, budget, once, description, privacy_unit)
+    payer = payer_of(service, budget, once, description, privacy_unit, period)
     folders = tuple(tables) if isinstance(tables, Mapping) else ("",)
     keeper: Keeper
     if payer is None:

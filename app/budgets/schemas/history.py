@@ -89,6 +89,12 @@ class LimitDetails(Strict):
     period_of: OrAbsent[str] = Field(
         title="Period of", description="The renewed budget that this one is a period of.", examples=["web"]
     )
+    renewed_entry: OrAbsent[int] = Field(
+        title="Entry of the renewed budget",
+        description="The last entry of the renewed budget when the period was made: the period has the limit and the "
+        "settings of that moment.",
+        examples=[1],
+    )
     changes: OrAbsent[list[ChangeOut]] = Field(
         title="Changes",
         description="The fields that were changed; absent in the first entry, and in entries before version 0.3.",

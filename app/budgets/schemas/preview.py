@@ -6,6 +6,7 @@ from pydantic import Field
 
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import COST_EXAMPLE, REMAINING_EXAMPLE, CostOut, RemainingOut, ShortageOut
+from app.schemas.ledger_record import PERIOD_PAYS, PeriodName
 from app.schemas.mechanism import TABLES, AnyMechanismIn, MechanismOrTables, Mechanisms, Tables
 from app.schemas.strict import OneOrMany, Strict
 
@@ -22,6 +23,7 @@ class PreviewIn(MechanismOrTables):
         examples=[CASE_STUDY],
     )
     tables: Tables | None = Field(default=None, **TABLES)
+    period: PeriodName | None = Field(**PERIOD_PAYS)
 
 
 class PreviewOut(Strict):

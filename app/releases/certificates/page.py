@@ -16,6 +16,7 @@ from app.releases.certificates.words import (
     promised,
     promises,
     quoted_point,
+    unit_of,
 )
 from app.web.pages import CERTIFICATE_PAGE, html
 from gsh.certificate import Certificate
@@ -76,10 +77,20 @@ def _lead(certificate: Certificate) -> str:
             f"{digits(promised(paid).epsilon)} and <i>δ</i> ≤ {few_up(promised(paid).delta)} for all its releases "
             "together.</p>"
         )
+        paragraphs += [_paid_too(each) for each in paid.get("ancestors") or ()]
     if certificate.unprotected:
         chosen = "; ".join(map(escape, certificate.unprotected))
         paragraphs.append(f'<p class="caution">Chosen by looking at the data, which no ε covers: {chosen}.</p>')
     return "\n".join(paragraphs)
+
+
+def _paid_too(ancestor: Document) -> str:
+    point = promised(ancestor)
+    return (
+        f"<p>It was also charged to <b>{escape(ancestor.id)}</b>, which promises <i>ε</i> = {digits(point.epsilon)} "
+        f"and <i>δ</i> ≤ {few_up(point.delta)} for any one {escape(unit_of(ancestor))} and all releases of the budgets "
+        "below it together.</p>"
+    )
 
 
 def _promise(point: QuotedPoint, unit: str) -> str:

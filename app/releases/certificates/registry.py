@@ -17,6 +17,7 @@ from app.releases.certificates.words import (
     promised,
     promises,
     quoted_point,
+    unit_of,
 )
 from gsh.certificate import Certificate
 from gsh.certificate_words import digits
@@ -137,6 +138,11 @@ def _accounting(certificate: Certificate) -> Value:
             f"{few_up(promised(paid).delta)} for all its releases together. This one adds μ² = "
             f"{digits(certificate.mu_squared)} and −C_u ln p = {digits(certificate.hazard)} to two sums, from which "
             "the total follows."
+        )
+        composition += "".join(
+            f" It was also charged to {_plain(each.id)}, which promises ε = {digits(promised(each).epsilon)} and δ ≤ "
+            f"{few_up(promised(each).delta)} for one {_plain(unit_of(each))}."
+            for each in paid.get("ancestors") or ()
         )
     return {
         "post_processing": _blank("what the caller's engine does after it adds the noise")

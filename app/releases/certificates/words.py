@@ -18,6 +18,7 @@ __all__ = [
     "promised",
     "promises",
     "quoted_point",
+    "unit_of",
 ]
 
 _NORMS = {"l1": "the sum of the absolute changes", "l2": "the Euclidean norm of the changes"}
@@ -79,6 +80,11 @@ def few_up(number: float) -> str:
 def promises(paid: Document) -> str:
     """The verb of a budget. Certificates before version 0.3 have its limit only."""
     return "allowed" if paid.get("promise") is None else "promises"
+
+
+def unit_of(paid: Document) -> str:
+    """The privacy unit of an ancestor, with its period."""
+    return str(paid.privacy_unit) if paid.period is None else f"{paid.privacy_unit}-{paid.period}"
 
 
 def promised(paid: Document) -> Document:

@@ -7,6 +7,8 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
 from app.accounting.schemas.intervals import INTERVALS_EXAMPLE, IntervalsOut, Level
+from app.ledger.errors import InvalidSetting
+from app.ledger.renewing import named_period
 from app.releases.schemas.certificate import (
     CERTIFICATE_EXAMPLE,
     TABLES_CERTIFICATE_EXAMPLE,
@@ -17,6 +19,7 @@ from app.releases.schemas.certificate import (
 from app.releases.schemas.stated import Stated
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import COST_EXAMPLE, CostOut
+from app.schemas.ledger_record import PERIOD_PAYS, PeriodName
 from app.schemas.mechanism import AnyMechanismIn, MechanismOrTables, TableName
 from app.schemas.scalars import MOST_COLUMNS, BudgetName, ColumnName
 from app.schemas.strict import OrAbsent, Strict
@@ -131,6 +134,7 @@ class Payable(Stated):
         description="The budget to charge; needs an Idempotency-Key. Without it nothing is charged.",
         examples=["web"],
     )
+    period: PeriodName | None = Field(**PERIOD_PAYS)
     dry_run: bool = Field(
         default=False,
         title="Dry run",
@@ -138,6 +142,15 @@ class Payable(Stated):
         "it is used. No noise is drawn, nothing is charged and nothing is stored.",
         examples=[False],
     )
+
+    @property
+    def paying(self) -> str | None:
+        """The budget that pays, with the period if one is named."""
+        if self.budget is not None:
+            return named_period(self.budget, self.period)
+        if self.period is not None:
+            raise InvalidSetting("period", "needs a budget: it says which of its periods pays")
+        return None
 
     intervals: Level | None = Field(
         default=None,

@@ -10,7 +10,7 @@ from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, TABLES_CERTIFI
 from app.releases.schemas.stated import ProvenanceIn, Stated
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import COST_EXAMPLE, CostOut
-from app.schemas.ledger_record import ANCESTOR_ENTRIES, EntryNameOut, ReleaseState
+from app.schemas.ledger_record import ANCESTOR_ENTRIES, PERIOD_PAYS, EntryNameOut, PeriodName, ReleaseState
 from app.schemas.mechanism import TABLES, AnyMechanismIn, MechanismOrTables, Tables
 from app.schemas.scalars import BudgetName, Digest
 from app.schemas.strict import OrAbsent, Strict
@@ -122,6 +122,7 @@ class MadeElsewhereIn(Stated, MechanismOrTables):
         examples=[CASE_STUDY],
     )
     tables: Tables | None = Field(default=None, **TABLES)
+    period: PeriodName | None = Field(**PERIOD_PAYS)
 
 
 class OpenIn(MadeElsewhereIn):

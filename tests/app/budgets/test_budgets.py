@@ -37,9 +37,9 @@ class Bank(Client):
         """With a reason, which a change needs."""
         return self.request("PUT", f"/budgets/{name}", json={"reason": "a test"} | limit)
 
-    def charge(self, key: str, mechanism: Json = CASE_STUDY, name: str = "web") -> httpx.Response:
-        headers = {"idempotency-key": key}
-        return self.request("POST", f"/budgets/{name}/charges", json={"mechanism": mechanism}, headers=headers)
+    def charge(self, key: str, mechanism: Json = CASE_STUDY, name: str = "web", **further: Any) -> httpx.Response:
+        headers, body = {"idempotency-key": key}, {"mechanism": mechanism} | further
+        return self.request("POST", f"/budgets/{name}/charges", json=body, headers=headers)
 
     def budget(self) -> Json:
         response = self.get("/budgets/web")

@@ -72,6 +72,43 @@ def test_a_closed_period_is_409_and_one_to_come_404(bank: Bank) -> None:
     assert bank.charge("late", name=period(-WEEK)).json()["budget"] == period(-WEEK)
 
 
+def test_a_late_release_names_its_period(bank: Bank) -> None:
+    bank.put("views", LIMIT | {"closes_after": None})
+    late = period(-WEEK)
+    named = {"period": late.removeprefix("views@")}
+    charged = bank.charge("charged", name="views", **named).json()
+    released = bank.request("POST", "/release", json=RELEASE | named, headers={"idempotency-key": "made"}).json()
+    opening = {"mechanism": CASE_STUDY, "budget": "views"} | named
+    opened = bank.request("POST", "/releases", json=opening, headers={"idempotency-key": "opened"}).json()
+    preview = bank.request("POST", "/budgets/views/preview", json={"mechanism": CASE_STUDY} | named).json()
+
+    assert (charged["budget"], released["certificate"]["budget"]["id"], opened["budget"]) == (late,) * 3
+    assert preview["after"]["releases"] == 4
+    assert [each["id"] for each in bank.get("/budgets/views").json()["periods"]] == [late]
+
+
+def test_a_period_is_refused_where_it_says_nothing(bank: Bank) -> None:
+    label = {"period": period().removeprefix("views@")}
+    key = {"idempotency-key": "a"}
+    for body in (RELEASE | label | {"budget": period()}, {k: v for k, v in RELEASE.items() if k != "budget"} | label):
+        assert "/period" in problem_errors(
+            bank.request("POST", "/release", json=body, headers=key), 422, "invalid-request"
+        )
+    problem_errors(bank.charge("a", name="users", **label), 404, "unknown-budget")
+    problem_errors(bank.charge("a", name="views", period="46"), 422, "invalid-request")
+
+
+def test_the_certificate_states_what_the_ancestors_promise(bank: Bank) -> None:
+    certificate = bank.request("POST", "/release", json=RELEASE, headers={"idempotency-key": "a"}).json()["certificate"]
+    point = {"epsilon": 1.0, "delta": 1e-3}
+    company = {"id": "users", "privacy_unit": "user", "period": None, "promise": point, "limit": point}
+    assert certificate["budget"]["ancestors"] == [company]
+    assert certificate["period"] == "week"
+    page = bank.get("/releases/a/certificate", headers={"accept": "text/html"}).text
+    assert "It was also charged to <b>users</b>, which promises <i>ε</i> = 1" in page
+    assert "also charged to users" in bank.get("/releases/a/certificate", headers={"accept": "application/yaml"}).text
+
+
 def test_what_cannot_be_is_422_with_its_field(bank: Bank) -> None:
     for name, settings, field in (
         ("users", {"renews": "week"}, "renews"),

@@ -1,6 +1,7 @@
 """Budgets that renew: one budget for each period, made by its first charge, and closed after its end if wanted."""
 
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from app.ledger.errors import (
     UnknownPeriod,
 )
 from app.ledger.opening import open_ledger
+from app.ledger.state import Budget
 from app.ledger.store import Ledger
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import NOTHING, cost_of
@@ -153,3 +155,31 @@ def test_racing_clients_at_the_turn_of_a_period_make_one_budget_for_each(weekly:
     assert [(each.id, each.spent.releases) for each in weekly.budget("web").periods] == [(W46, MANY), (W47, MANY)]
     assert weekly.standing("users").spent.releases == 2 * MANY
     assert faults(weekly) == {}
+
+
+@pytest.mark.parametrize("forged", [{"description": "other"}, {"closes_after": 99}, {"renewed_entry": 2}])
+def test_verify_finds_a_period_that_was_not_made_as_its_renewed_budget(weekly: Ledger, forged: dict[str, Any]) -> None:
+    """The chain of the period itself is intact."""
+    charge(weekly, paid(key="a"), at=SUNDAY)
+    weekly.put_budget("web", Limit(2.0, 1e-4), None, MONDAY, reason="more")
+    charge(weekly, paid(key="b"), at=MONDAY)
+    assert faults(weekly) == {}
+
+    forge_first_entry(weekly, W46, forged)
+    assert faults(weekly)[W46] == (1, "was not made as its renewed budget was then")
+
+
+def forge_first_entry(ledger: Ledger, name: str, forged: dict[str, Any]) -> None:
+    """Change the first entry, hash the history again, and change the columns of the budget to fit."""
+    entries = ledger.history(name, None, 100)[::-1]
+    budget = Budget(name, LIMIT, "")
+    sql = ledger._connections.statements
+    with ledger._connections.transaction() as execute:
+        for entry in entries:
+            details = entry.details | (forged if entry.number == 1 else {})
+            budget, made = budget._appended(entry.kind, entry.at, details)
+            values = (made.payload, made.hash, name, made.number)
+            execute(sql._adapt("UPDATE entries SET payload = %s, hash = %s WHERE budget = %s AND number = %s"), values)
+        execute(sql._adapt("UPDATE budgets SET head = %s WHERE id = %s"), (budget.head, name))
+        for column in forged.keys() & {"description", "closes_after"}:
+            execute(sql._adapt(f"UPDATE budgets SET {column} = %s WHERE id = %s"), (forged[column], name))

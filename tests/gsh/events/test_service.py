@@ -207,3 +207,24 @@ def test_a_run_that_was_killed_between_two_names_can_be_repeated(
     target.unlink()
     with pytest.raises(gsh.InvalidParameter, match=r"^to: "):
         gsh.publish(EVENTS, **TARGET, to=target)  # another plan: its salt is new
+
+
+def test_a_late_release_is_paid_by_the_period_that_it_names(service: gsh.Client, budget: str) -> None:
+    """Also if it comes again, and with a share of what remains. Without a name the present period pays."""
+    weekly = f"{budget}-weekly"
+    service.budgets.put(weekly, epsilon=4, delta=1e-4, renews="week")
+    paid = {"service": service, "budget": weekly, "privacy_unit": "user"}
+    late, present = paid | {"period": "2026-W45", "once": f"{weekly}-late"}, paid | {"once": f"{weekly}-now"}
+    share = {name: value for name, value in TARGET.items() if name not in ("epsilon", "delta")}
+
+    for arguments in (TARGET | late, TARGET | present, share | late | {"once": f"{weekly}-share", "releases": 2}):
+        first, again = (gsh.publish(EVENTS, **arguments) for _ in range(2))
+        assert (first.is_replayed, again.is_replayed) == (False, True)
+
+    periods = {each.id: each.spent.releases for each in service.budgets[weekly].periods or ()}
+    assert periods.pop(f"{weekly}@2026-W45") == 2
+    assert list(periods.values()) == [1]
+    with pytest.raises(gsh.client.errors.UnknownBudget):
+        gsh.publish(EVENTS, **TARGET, **paid, once=f"{weekly}-none", period="2026-11")
+    with pytest.raises(gsh.InvalidParameter, match="period: "):
+        gsh.publish(EVENTS, **TARGET, period="2026-W45")
