@@ -39,6 +39,26 @@ RUN set -e; \
     done; \
     find /gsh /app /code -exec touch --date=@0 {} +
 
+# The documentation site. It links these files.
+FROM ${BASE} AS guide
+COPY docs/guide/requirements.txt /
+RUN python -m venv /opt/guide \
+    && /opt/guide/bin/python -m pip install --no-cache-dir --root-user-action=ignore \
+        --require-hashes --no-deps --only-binary=:all: --requirement /requirements.txt
+COPY CHANGELOG.md CONTRIBUTING.md LICENSE README.md SECURITY.md compose.yaml pyproject.toml /src/
+COPY app/web/shared/icon.svg /src/app/web/shared/
+COPY deploy /src/deploy
+COPY docs /src/docs
+COPY examples /src/examples
+COPY openapi /src/openapi
+COPY tests/reference/bounding.py /src/tests/reference/
+# The code finds the site in its package.
+RUN NO_MKDOCS_2_WARNING=1 /opt/guide/bin/mkdocs build --quiet --strict --config-file /src/docs/guide/mkdocs.yml \
+    && folder=$(echo /opt/guide/lib/python3*/site-packages) \
+    && mkdir --parents "/guide/opt/service/${folder#/opt/guide/}/app" \
+    && mv /src/app/guide "/guide/opt/service/${folder#/opt/guide/}/app/guide" \
+    && find /guide -exec touch --date=@0 {} +
+
 FROM ${BASE}
 ARG BASE
 RUN groupadd --gid 10001 service \
@@ -53,6 +73,7 @@ COPY --from=pruned /opt/service /opt/service
 COPY --from=code /gsh /
 COPY --from=code /app /
 COPY --from=code /code /
+COPY --from=guide /guide /
 LABEL org.opencontainers.image.title="Gaussian sparse histogram" \
     org.opencontainers.image.description="Private group-by tables, with exact privacy accounting and budgets" \
     org.opencontainers.image.version="0.3.0.dev0" \

@@ -7,6 +7,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 # Two environments with only wheels and their dependencies: one has the library, the other one also the service.
 LIBRARY_ENV := build/library-env
 SERVICE_ENV := build/service-env
+# What builds the documentation site.
+GUIDE_ENV := build/guide-env
 # Two environments with Spark, which is large: version 4 with Connect, and 3.5.
 SPARK_ENV := build/spark-env
 SPARK35_ENV := build/spark35-env
@@ -28,14 +30,18 @@ PYTEST := $(MEMORY) $(BIN)/python -m pytest --durations=25
 # The tests start many services. Without compiled files each start takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test thorough spark-test install-test spark-bench java quick check bench cluster-bench soak nginx case-study openapi screenshot image image-test release-image constraints hashes chromium postgres curl verify-ledger clean
+.PHONY: run test thorough spark-test install-test spark-bench java quick check bench cluster-bench soak nginx case-study openapi screenshot docs image image-test release-image constraints hashes chromium postgres curl verify-ledger clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp
 	$(BIN)/python -m app
 
+# The documentation site, which the service serves under /guide. A link that leads nowhere stops it.
+docs: $(GUIDE_ENV)/stamp
+	NO_MKDOCS_2_WARNING=1 $(GUIDE_ENV)/bin/mkdocs build --quiet --strict --config-file docs/guide/mkdocs.yml
+
 # All tests, but for those that kill clusters of Spark.
-test: $(VENV)/test.stamp $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp $(SPARK_ENV)/stamp node_modules/stamp chromium postgres curl java
+test: $(VENV)/test.stamp $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp $(GUIDE_ENV)/stamp $(SPARK_ENV)/stamp node_modules/stamp chromium postgres curl java
 	$(PYTEST) --numprocesses=$(PROCESSES)
 
 # The tests on Spark 4 and 3.5, also those that kill drivers and executors: about half an hour.
@@ -128,7 +134,10 @@ hashes:
 	$(COMPILE) --constraint constraints.txt pyproject.toml service/requirements.txt | $(MADE_BY) > build/service.txt
 	$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 		| $(COMPILE) --python-version 3.11 --constraint constraints.txt - | $(MADE_BY) > build/build.txt
+	$(COMPILE) --python-version 3.11 docs/guide/requirements.in \
+		| sed '1i \# Made by `make hashes` from requirements.in.' > build/guide.txt
 	mv build/service.txt build/build.txt deploy/image/
+	mv build/guide.txt docs/guide/requirements.txt
 
 # A package of the system, or a sentence that says what needs it. Another installation may hold the lock for minutes.
 install = { test "$$(id -u)" = 0 && apt-get update -qq \
@@ -201,6 +210,12 @@ $(LIBRARY_ENV)/stamp $(SERVICE_ENV)/stamp: build/wheel/stamp constraints.txt
 	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $(WHEELS)
+	touch $@
+
+$(GUIDE_ENV)/stamp: docs/guide/requirements.txt
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
 	touch $@
 
 # The extras say which pandas Spark knows. The checkout is installed, so that a change needs no new environment.

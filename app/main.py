@@ -31,7 +31,7 @@ from app.releases.payments import Payments
 from app.settings import Settings
 from app.version import VERSION
 from app.web import endpoints as pages
-from app.web import problem_pages
+from app.web import guide, not_found, problem_pages
 from app.workers.fork_server import FORK_SERVER
 from app.workers.pool import WorkerPool
 from gsh.accounting.curve_cache import CurveCache
@@ -51,7 +51,7 @@ WORKER_MODULES = (
 ENDPOINTS = (
     *(account, engine, bound, calibrate, compare, intervals, utility),
     *(release, table, releases, budgets, engines),
-    *(real_releases, health, problem_pages, pages),
+    *(real_releases, health, problem_pages, pages, guide),
 )
 """Each has a router. Their order is the order of the OpenAPI document."""
 
@@ -145,6 +145,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         MetricsMiddleware, metrics=metrics, access_log=settings.access_log, untimed={"/release", "/release/table"}
     )
     handlers.install(app)
+    not_found.install(app)
     openapi.complete(app)
     return app
 

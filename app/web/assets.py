@@ -17,9 +17,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
-__all__ = ["Assets", "Content", "package_folder"]
+from app.http.auth import Requirement
+
+__all__ = ["Assets", "Content", "PublicMount", "package_folder"]
 
 _LARGE = 100_000
 _reading = threading.Lock()
@@ -59,15 +62,16 @@ def package_folder(package: str, folder: str = "") -> Path:
 
 
 class Assets:
-    """An ASGI application for the files below one folder whose names have one of these endings."""
+    """An ASGI application for the files below one folder with one of these endings. ``index`` is the folder's own."""
 
-    def __init__(self, folder: Path, endings: tuple[str, ...], headers: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, endings: tuple[str, ...], headers: Mapping[str, str], index: str = "") -> None:
         found = sorted(path for path in folder.rglob("*") if path.name.endswith(endings))
         self._files = {path.relative_to(folder).as_posix(): path for path in found}
         self._headers = headers
+        self._index = index
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = self._files.get(scope["path"].removeprefix(scope["root_path"]).removeprefix("/"))
+        path = self._files.get(scope["path"].removeprefix(scope["root_path"]).removeprefix("/") or self._index)
         if path is None:
             raise HTTPException(404)
         if scope["method"] not in {"GET", "HEAD"}:
@@ -80,13 +84,19 @@ class Assets:
         await content.response(scope, self._headers)(scope, receive, send)
 
 
+class PublicMount(Mount):
+    """Files that everybody may read."""
+
+    needs = Requirement(frozenset())
+
+
 def _content(path: Path, modified: int) -> Content:
     """One thread reads and the others wait: compressing a large file takes a second and much memory."""
     with _reading:
         return _read(path, modified)
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=512)
 def _read(path: Path, _modified: int) -> Content:
     media_type = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     return Content.of(path.read_bytes(), media_type)

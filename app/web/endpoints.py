@@ -12,14 +12,13 @@ from typing import Any, Literal
 
 from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import Response
-from starlette.routing import Mount
 
-from app.http.auth import PUBLIC, Requirement
+from app.http.auth import PUBLIC
 from app.http.headers import page_headers
 from app.http.json_route import DeclaredRoute
 from app.http.services import services_of
 from app.ledger.errors import LedgerUnavailable
-from app.web.assets import Assets, Content, package_folder
+from app.web.assets import Assets, Content, PublicMount, package_folder
 from app.web.pages import PAGES, html
 
 __all__ = ["router"]
@@ -111,8 +110,4 @@ def _with_padlocks(app: FastAPI, document: dict[str, Any], *, keys_made: bool, a
     return document | {"paths": paths, "components": components}
 
 
-class _PublicMount(Mount):
-    needs = Requirement(frozenset())
-
-
-router.routes.extend(_PublicMount(path, assets) for path, assets in _ASSETS.items())
+router.routes.extend(PublicMount(path, assets) for path, assets in _ASSETS.items())

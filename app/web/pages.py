@@ -8,6 +8,8 @@ from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
+from app.web import guide
+
 __all__ = ["CERTIFICATE_PAGE", "PAGES", "PROBLEMS_PAGE", "Page", "html"]
 
 _FOLDER = Path(__file__).parent
@@ -93,6 +95,12 @@ PAGES = (
 )
 
 
+_GUIDE = [
+    Page(name="guide", path="guide/", link="Guide", title="", description="", main="", styles=(), has_script=False)
+    for _ in range(guide.is_built())
+]
+"""The documentation site. It has pages of its own, made by its builder."""
+
 PROBLEMS_PAGE = Page(
     name="problems",
     path="problems",
@@ -135,7 +143,7 @@ def html(page: Page, body: str | None = None) -> str:
         home=f'href="{root or "."}"{_current(page.path == ".")}',
         links="\n        ".join(
             f'<a href="{root}{other.path}"{_current(other is page)}>{escape(other.link)}</a>'
-            for other in PAGES
+            for other in (*PAGES, *_GUIDE)
             if other.link
         ),
         body=(_FOLDER / page.name / "page.html").read_text(encoding="utf-8").rstrip() if body is None else body,

@@ -8,10 +8,12 @@ import httpx
 import pytest
 
 import app.web
+from app.web import guide
 from tests.app.client import Client, problem_errors
 
-IN_HEADER = ("/", "/ledger", "/release-table", "/what-epsilon-means", "/docs")
-PAGES = (*IN_HEADER, "/problems", "/problems/busy")
+PAGES_IN_HEADER = ("/", "/ledger", "/release-table", "/what-epsilon-means", "/docs")
+IN_HEADER = (*PAGES_IN_HEADER, *(["/guide/"] if guide.is_built() else []))
+PAGES = (*PAGES_IN_HEADER, "/problems", "/problems/busy")
 WEB = Path(app.web.__path__[0])
 FILES = sorted(path for path in WEB.rglob("*") if path.suffix in {".css", ".html", ".js", ".svg"})
 LINKS = re.compile(r"""(?:src|href|data-then)=["']([^"'#]+)["']""")
@@ -151,6 +153,17 @@ def test_answers_that_are_no_pages_cannot_run_as_pages(client: Client, method: s
     assert response.status_code == status
     assert response.headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
     assert response.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/web/nothing.js", "/releases/a/b/c/nothing"])
+def test_a_browser_gets_a_page_for_what_does_not_exist_and_a_program_a_problem(client: Client, path: str) -> None:
+    answer = visited(client, path)
+    links = LINKS.findall(answer.text)
+
+    assert answer.status_code == 404
+    assert "There is no such page" in answer.text
+    assert {client.get(urljoin(path, link)).status_code for link in links} == {200}
+    problem_errors(client.get(path), 404, "not-found")
 
 
 def test_a_page_has_one_policy(client: Client) -> None:
