@@ -20,13 +20,15 @@ import flint
 from gsh import certificate_words as words
 from gsh.accounting.accountings import EXACT, at_delta, at_epsilon
 from gsh.accounting.composition import cost_of
-from gsh.accounting.mechanism import AnyMechanism, Joint, Mechanism, Release, checked_mechanism
+from gsh.accounting.mechanism import AnyMechanism, Joint, Mechanism, Release, Surveyed, checked_mechanism
 from gsh.accounting.sensitivity import Box, L1Norm, L2Norm
+from gsh.accounting.two_stages import is_exact
 from gsh.arguments import Real, real
 from gsh.documents import Document, check_members
 from gsh.errors import InfeasibleTarget, InvalidParameter, pointer_part
 from gsh.histogram.noise import Noise
 from gsh.histogram.roles import Roles
+from gsh.surveyed import SurveyStatement, check_costs
 from gsh.wire import Json, capped_to_json, mechanism_to_json, release_from_json
 
 __all__ = ["Certificate", "bounds_of", "certificate", "certificate_of"]
@@ -76,6 +78,8 @@ class Certificate(Document):
     epsilon: float | None
     delta: float | None
     curve: str
+    survey: Document
+    """The histograms over the users from which bounds were chosen, and what was fixed before. Absent without them."""
     budget: Document | None
     """The budget that paid; None if nothing keeps count of the release."""
     unprotected: tuple[str, ...]
@@ -98,6 +102,8 @@ class Certificate(Document):
                 raise ValueError("must be of another type")
             if "roles" in table:
                 _roles(table["roles"])
+        if "survey" in document:
+            SurveyStatement.from_json(document["survey"])
         return cls(document)
 
     @property
@@ -124,7 +130,7 @@ class Certificate(Document):
     @property
     def release(self) -> Release:
         """What was released: all that its privacy depends on."""
-        return _release_of(self.mechanisms)
+        return _release_of(self.mechanisms, SurveyStatement.from_json(self.survey) if "survey" in self else None)
 
     def charged_to(
         self,
@@ -177,13 +183,14 @@ def certificate(
     plan_digest: str | None = None,
     roles: Roles | Mapping[str, Roles] | None = None,
     noise: str = words.NOISE,
+    survey: SurveyStatement | None = None,
 ) -> Certificate:
     """What one release by the mechanism promises that the library makes.
 
     Several tables that are released together are given by their names. ``epsilon`` or ``delta`` chooses the stated
     point of the privacy curve. ``unprotected`` says what was chosen by looking at the data. ``enforced_by`` and
-    ``plan_digest`` say what made sure that no user exceeds the bounds, ``roles`` which columns the tables have, and
-    ``noise`` how it is drawn.
+    ``plan_digest`` say what made sure that no user exceeds the bounds, ``roles`` which columns the tables have,
+    ``noise`` how it is drawn, and ``survey`` from which histograms the bounds were chosen.
     """
     if not isinstance(privacy_unit, str) or not 0 < len(privacy_unit) <= _LONGEST_CHOICE:
         raise InvalidParameter("privacy_unit", f"must be a text of 1 to {_LONGEST_CHOICE} characters")
@@ -203,6 +210,7 @@ def certificate(
         plan_digest=plan_digest,
         trust_model=words.TRUST_LIBRARY,
         roles={"": roles} if isinstance(roles, Roles) else roles or {},
+        survey=survey,
     )._with(noise=noise)
 
 
@@ -218,12 +226,13 @@ def certificate_of(
     trust_model: str,
     privacy_unit: str = "user",
     roles: Mapping[str, Roles] = MappingProxyType({}),
+    survey: SurveyStatement | None = None,
 ) -> Certificate:
     """The certificate of a release, before a budget pays for it. Without ``noise``, another engine draws it.
 
     A single mechanism has the empty name.
     """
-    release = _release_of(tables)
+    release = _release_of(tables, survey)
     point, cost = _stated(release.without_columns, epsilon, delta), cost_of(release)
     drawn = words.NOISE_FROM_A_SEED if enforced_by == "gsh.spark" else words.NOISE_ELSEWHERE
     enforced: Json = {"enforced_by": enforced_by, "plan_digest": plan_digest}
@@ -253,6 +262,7 @@ def certificate_of(
             "epsilon": point.epsilon,
             "delta": point.delta,
             "curve": _curve(release),
+            **({} if survey is None else {"survey": survey.to_json()}),
             "budget": None,
             "unprotected": list(unprotected),
             "trust_model": trust_model,
@@ -271,8 +281,12 @@ def _are_named(tables: Mapping[str, AnyMechanism]) -> bool:
     return "" not in tables
 
 
-def _release_of(tables: Mapping[str, AnyMechanism]) -> Release:
-    return Joint(list(tables.values())) if _are_named(tables) else tables[""]
+def _release_of(tables: Mapping[str, AnyMechanism], survey: SurveyStatement | None = None) -> Release:
+    fixed = Joint(list(tables.values())) if _are_named(tables) else tables[""]
+    if survey is None:
+        return fixed
+    check_costs(survey.plan, fixed)
+    return survey.release(fixed)
 
 
 def _described(mechanism: AnyMechanism, noise: Noise | None, roles: Roles | None, enforced: Json) -> Json:
@@ -297,6 +311,8 @@ def _listed(tables: Mapping[str, AnyMechanism], described: Mapping[str, Json]) -
 
 
 def _curve(release: Release) -> str:
+    if isinstance(release, Surveyed):
+        return words.CURVE_AFTER_SURVEY if is_exact(release) else words.CURVE_BY_CHORDS
     if isinstance(release, Joint):
         return words.CURVE_OF_TABLES
     return words.CURVE_WITH_CAPS if isinstance(release, Mechanism) and release.caps else words.CURVE

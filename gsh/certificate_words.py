@@ -9,6 +9,8 @@ __all__ = [
     "CAPPED_BOX",
     "COUNTS_ONLY",
     "CURVE",
+    "CURVE_AFTER_SURVEY",
+    "CURVE_BY_CHORDS",
     "CURVE_OF_TABLES",
     "CURVE_WITH_CAPS",
     "MU_0",
@@ -70,6 +72,17 @@ CURVE_OF_TABLES = (
     "is the sum of −x_k ln p_k over the tables with a threshold, S is the sum of S_k(C_k − x_k), S_k(a) = a/σ² + a μ₀² "
     "+ the sum of min(a, n) μ_n² over the capped columns of table k, p_k = Φ((τ* − τ)/σ) of table k, f(μ, ε) = "
     "Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), f(0, ε) = 0, and Φ is the standard normal distribution function."
+)
+CURVE_AFTER_SURVEY = (
+    "δ(ε) is the mean of h(ε − L) over L from N(S_h/2, S_h), for every ε ≥ 0, where S_h is the sum of 1/σ² over the "
+    "histograms of the survey, h(t) = max(1 − e^(−D), f(√S, t)), S and D are the mu_squared and the hazard that were fixed "
+    "before the survey, f(μ, ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), and Φ is the standard normal distribution function. "
+    "It covers whatever is chosen from the survey."
+)
+CURVE_BY_CHORDS = (
+    "δ(ε) is at most the mean of h(ε − L) over L from N(S_h/2, S_h), for every ε ≥ 0, where S_h is the sum of 1/σ² over "
+    "the histograms of the survey, and h(t) is the largest chord at e^t of the δ(t) of the tables alone, at most that of "
+    "all costs added up. It covers whatever is chosen from the survey."
 )
 
 # What one unit can change in one group.

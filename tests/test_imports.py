@@ -61,6 +61,7 @@ ALLOWED = {
         "gsh.library",
         "gsh.results",
         "gsh.client",
+        "gsh.surveyed",
     },
     "gsh/duckdb": (BASE - {"gsh.wire"})
     | {"gsh.accounting", "gsh.certificate", "gsh.client", "gsh.duckdb", "gsh.events", "gsh.library", "gsh.results"},
@@ -70,12 +71,13 @@ ALLOWED = {
     "gsh/arguments.py": {"gsh.errors"},
     "gsh/certificate.py": {"gsh"},
     "gsh/certificate_words.py": set(),
+    "gsh/surveyed.py": {"gsh.accounting", "gsh.errors"},
     "gsh/documents.py": {"gsh.accounting", "gsh.wire"},
     "gsh/wire.py": {"gsh.accounting", "gsh.arguments", "gsh.errors"},
     "gsh": {"gsh"},
     "app/ledger": {"gsh.accounting", "gsh.errors", "gsh.wire", "app.errors", "app.ledger", "app.places"},
     "app/workers": {"gsh.accounting", "gsh.histogram", "app.errors", "app.places", "app.schemas", "app.workers"},
-    "app/schemas": {"gsh.accounting", "gsh.wire", "app.ledger", "app.schemas"},
+    "app/schemas": {"gsh.accounting", "gsh.surveyed", "gsh.wire", "app.ledger", "app.schemas"},
     "app/http": {"gsh", "app.errors", "app.http", "app.ledger", "app.places", "app.schemas", "app.settings"}
     | {"app.version", "app.workers"},
     "app/web": {"app.http", "app.ledger", "app.schemas", "app.web"},

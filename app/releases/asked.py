@@ -21,9 +21,10 @@ from gsh.accounting.composition import Spent, fits
 from gsh.accounting.mechanism import AnyMechanism, Joint, Release
 from gsh.certificate import Certificate, certificate_of
 from gsh.certificate_words import TRUST_ELSEWHERE, TRUST_MODEL
-from gsh.errors import Error, renamed_pointer
+from gsh.errors import Error, renamed, renamed_pointer
 from gsh.histogram.noise import Noise
 from gsh.histogram.roles import Roles
+from gsh.surveyed import SurveyStatement
 from gsh.wire import Json, places_in_request
 
 __all__ = [
@@ -65,13 +66,16 @@ class Asked:
     state: ReleaseState = "made"
     places: tuple[str, ...] = ("",)
     """The pointer of each table in the request. A table that is alone and has no name is the request itself."""
+    survey: SurveyStatement | None = None
+    """The survey from which the bounds were chosen."""
     is_within: bool | None = None
     """Whether its δ keeps the operator's bound; None if there is none. Who reads the request computes it: a worker."""
 
     @property
     def release(self) -> Release:
         """What the rules bound and the budget pays for."""
-        return self.tables[0] if self.places == ("",) else Joint(self.tables)
+        fixed = self.tables[0] if self.places == ("",) else Joint(self.tables)
+        return fixed if self.survey is None else self.survey.release(fixed)
 
 
 class BudgetTerms(NamedTuple):
@@ -193,7 +197,7 @@ def meaning_of(operation: str, body: Stated, budget: str | None, groups: bytes =
     of groups, and the level of intervals, because they are part of the answer. It does not cover the description,
     labels and provenance: a job that restarts may say them in other words.
     """
-    stated = body.model_dump(mode="json", include={"mechanism", "epsilon", "delta"})
+    stated = body.model_dump(mode="json", include={"mechanism", "epsilon", "delta"}) | _surveyed(body)
     document = {"operation": operation, "budget": budget, "groups": groups.hex(), "names": names, **stated}
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).digest()
 
@@ -202,9 +206,17 @@ def meaning_of_tables(
     operation: str, body: Stated, budget: str | None, tables: Mapping[str, Mapping[str, Any]], **names: Any
 ) -> bytes:
     """The same for several tables: what the request says of each, by its name. Their order does not matter."""
-    stated = body.model_dump(mode="json", include={"epsilon", "delta"})
+    stated = body.model_dump(mode="json", include={"epsilon", "delta"}) | _surveyed(body)
     document = {"operation": operation, "budget": budget, "tables": tables, "names": names, **stated}
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).digest()
+
+
+def _surveyed(body: Stated) -> dict[str, Any]:
+    """The costs of a survey, if there is one: requests without one keep the digests that they had."""
+    if body.statement is None:
+        return {}
+    plan = body.statement.plan
+    return {"survey": [each.sigma for each in plan.survey], "after_survey": [plan.mu_squared, plan.hazard]}
 
 
 def notes_of(body: Stated, layout: str = "") -> Notes:
@@ -242,17 +254,19 @@ def drafted(
 
     ``roles`` are those of the columns, where they are known. An error if that of named tables is too large.
     """
-    draft = certificate_of(
-        tables,
-        noise,
-        epsilon=body.epsilon,
-        delta=body.delta,
-        unprotected=body.unprotected,
-        enforced_by=body.provenance.enforced_by,
-        plan_digest=body.provenance.plan_digest,
-        trust_model=TRUST_ELSEWHERE if noise is None else TRUST_MODEL,
-        roles=roles,
-    )
+    with renamed(("after_survey", "/after_survey")):
+        draft = certificate_of(
+            tables,
+            noise,
+            epsilon=body.epsilon,
+            delta=body.delta,
+            unprotected=body.unprotected,
+            enforced_by=body.provenance.enforced_by,
+            plan_digest=body.provenance.plan_digest,
+            trust_model=TRUST_ELSEWHERE if noise is None else TRUST_MODEL,
+            roles=roles,
+            survey=body.statement,
+        )
     if "" not in tables:
         check_certificate(encoded(draft))
     return draft

@@ -11,7 +11,16 @@ from app.accounting.schemas.account import FEWER_COLUMNS, FEWER_TABLES
 from app.errors import LimitExceeded
 from app.releases.schemas.stated import Stated
 from app.schemas.mechanism import PostedMechanism, TableIn
-from app.workers.work_bounds import AT_ONCE, check_work, needs_search, points_work, posted_cuts, take_long, work_of
+from app.workers.work_bounds import (
+    AT_ONCE,
+    check_work,
+    needs_search,
+    points_work,
+    posted_cuts,
+    surveyed_work,
+    take_long,
+    work_of,
+)
 
 __all__ = ["MOST_CERTIFICATE_BYTES", "Bounds", "check_certificate"]
 
@@ -35,6 +44,8 @@ class Bounds(NamedTuple):
         cuts, is_searched = posted_cuts(posted), needs_search(body.delta, body.epsilon)
         columns = sum(map(work_of, posted))
         work = columns + points_work(cuts, 1, needs_search=is_searched)
+        if body.statement is not None:
+            work += surveyed_work(posted, by_delta=body.delta is not None)
         if are_tables:
             check_work(self.work, "/tables", work, FEWER_TABLES)
             _check_size(sum(len(mechanism.model_dump_json()) for mechanism in posted))
@@ -42,6 +53,8 @@ class Bounds(NamedTuple):
             check_work(self.work, "/mechanism/aggregates", work, FEWER_COLUMNS)
         if self.most is not None:
             is_searched = is_searched or needs_search(None, self.most[0])
+        if body.statement is not None:
+            return False
         return columns + _PER_TABLE * len(posted) <= AT_ONCE and not take_long(cuts, needs_search=is_searched)
 
 

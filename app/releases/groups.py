@@ -160,7 +160,7 @@ def _release(body: ReleaseRequest, setting: _Setting) -> Generator[_Read, _Decis
     draft = drafted(body, {table.posted.name: table.mechanism for table in tables}, noise)
     meaning = _meaning(body, tables) if setting.is_paid else b""
     costs = tuple(table.mechanism.without_columns for table in tables)
-    asked = Asked(body.paying, costs, notes_of(body), body.dry_run, places=(*body.posted,))
+    asked = Asked(body.paying, costs, notes_of(body), body.dry_run, places=(*body.posted,), survey=body.statement)
     decision = yield _Read(judged(asked, setting.bounds.most), meaning)
     certificate = encoded(on_terms(draft, decision.terms))
     if body.dry_run:

@@ -113,7 +113,8 @@ def _read(budget: str, body: MadeElsewhereIn, state: ReleaseState, most: tuple[f
         draft = drafted(body, dict(zip(names, mechanisms_of(release), strict=True)), None, _planned(body, release))
     slim = release.without_columns
     places = ("",) if posted is None else tuple(f"/tables/{k}" for k in range(len(posted)))
-    asked = judged(Asked(budget, mechanisms_of(slim), notes_of(body), state=state, places=places), most)
+    draw = Asked(budget, mechanisms_of(slim), notes_of(body), state=state, places=places, survey=body.statement)
+    asked = judged(draw, most)
     return _Read(asked, slim, _meaning(budget, body, state), draft.release_id, pickle.dumps(draft))
 
 

@@ -17,7 +17,6 @@ from app.releases.payments import Payments, Rehearsal
 from app.releases.schemas.release import DryBudget
 from app.schemas.costs import CostOut
 from gsh.accounting.composition import cost_of
-from gsh.accounting.mechanism import Joint
 from gsh.errors import renamed
 from gsh.histogram.file_formats import JSON
 
@@ -43,10 +42,13 @@ class ReleaseRules:
             if self.least_sigma is not None and table.sigma < self.least_sigma:
                 detail = f"must be at least {self.least_sigma:g} (GSH_LEAST_SIGMA)"
                 raise LimitExceeded(f"{place}/mechanism/sigma", detail)
+        for noise in () if asked.survey is None else asked.survey.plan.survey:
+            if self.least_sigma is not None and noise.sigma < self.least_sigma:
+                raise LimitExceeded("/survey", f"must have a sigma of at least {self.least_sigma:g} (GSH_LEAST_SIGMA)")
         if self.most is not None and not asked.is_within:
             epsilon, delta = self.most
             raise LimitExceeded(
-                "/tables" if isinstance(asked.release, Joint) else "/mechanism",
+                "/mechanism" if asked.places == ("",) else "/tables",
                 f"must have a δ of at most {delta:g} at ε = {epsilon:g} (GSH_MOST_EPSILON, GSH_MOST_DELTA)",
             )
 
@@ -105,14 +107,15 @@ class Releases:
         _admit(client, asked.budget, is_dry=asked.is_dry)
         if asked.budget is None:
             return None
-        with renamed(("sigma", "/tables" if isinstance(asked.release, Joint) else "/mechanism/sigma")):
-            cost = cost_of(asked.release)
+        release = asked.release
+        with renamed(("sigma", "/mechanism/sigma" if asked.places == ("",) else "/tables")):
+            cost = cost_of(release)
         return Charge(
             budget=asked.budget,
             idempotency_key=client.idempotency_key or "",
             request="",
             client=client.id,
-            release=asked.release,
+            release=release,
             cost=cost,
             state=asked.state,
             notes=replace(asked.notes, by=client.by),

@@ -178,7 +178,9 @@ def _read(body: TableRequest, most: tuple[float, float] | None) -> _Request:
         with in_table(place):
             mechanisms.append(table.mechanism.to_domain())
     costs = tuple(mechanism.without_columns for mechanism in mechanisms)
-    asked = Asked(body.paying, costs, notes_of(body, layout_of(body)), body.dry_run, places=(*body.posted,))
+    asked = Asked(
+        body.paying, costs, notes_of(body, layout_of(body)), body.dry_run, places=(*body.posted,), survey=body.statement
+    )
     names = tuple(table.name for table in body.posted.values())
     return _Request(judged(asked, most), names, pickle.dumps((body, mechanisms)))
 

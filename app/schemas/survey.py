@@ -10,6 +10,7 @@ from app.schemas.scalars import Sigma
 from app.schemas.strict import OneOrMany, Strict
 from gsh.accounting.calibration.after_survey import SurveyPlan, SurveyShare
 from gsh.accounting.mechanism import MOST_SURVEYS, SurveyNoise
+from gsh.surveyed import Histogram, SurveyStatement
 from gsh.wire import after_survey_from_json, survey_draft_from_json, survey_from_json
 
 __all__ = [
@@ -19,7 +20,11 @@ __all__ = [
     "AfterSurvey",
     "Survey",
     "SurveyDraft",
+    "SurveyHistogramIn",
+    "SurveyHistograms",
     "SurveyNoiseIn",
+    "SurveyOut",
+    "read_statement",
     "read_survey",
     "read_survey_draft",
     "survey_out",
@@ -36,6 +41,51 @@ class SurveyNoiseIn(Strict):
     """A histogram over the users, by its noise."""
 
     sigma: Sigma = Field(title="σ_h", description="The standard deviation of the noise on each bin.", examples=[42.25])
+
+
+class SurveyHistogramIn(SurveyNoiseIn):
+    """A histogram over the users, as a certificate describes it."""
+
+    of: Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")] | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        title="Of",
+        description="What it counts the users by.",
+        examples=["groups of a user"],
+    )
+    bins: Annotated[list[float], Field(max_length=1024)] | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        title="Bins",
+        description="Where its bins end. They are public.",
+        examples=[[1, 2, 4, 8]],
+    )
+
+
+class SurveyOut(Strict):
+    """The survey from which the bounds of a release were chosen."""
+
+    histograms: list[SurveyHistogramIn] = Field(
+        title="Histograms",
+        description="The noisy histograms. Every bin has noise, also the empty ones.",
+        examples=[[{"sigma": 42.25}]],
+    )
+    mu_squared: float = Field(
+        title="μ²", description="The noise cost of the tables, fixed before the survey.", examples=[0.054845]
+    )
+    hazard: float = Field(
+        title="−C_u ln p", description="The threshold cost of the tables, fixed before the survey.", examples=[7.94e-07]
+    )
+    chosen: list[str] = Field(
+        title="Chosen", description="What was chosen from the survey, in words.", examples=[["c_u = 64"]]
+    )
+    digest: str | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        title="Digest",
+        description="The SHA-256 of the noisy histograms; absent if it was not recorded.",
+        examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"],
+    )
 
 
 class SurveyShareIn(Strict):
@@ -60,8 +110,10 @@ _DraftIn = Annotated[
 ]
 _several = Field(min_length=1, max_length=MOST_SURVEYS, description="The histograms of one survey.")
 SurveyNoises = TypeAliasType("SurveyNoises", Annotated[list[SurveyNoiseIn], _several])
+SurveyHistogramsIn = TypeAliasType("SurveyHistogramsIn", Annotated[list[SurveyHistogramIn], _several])
 SurveyDrafts = TypeAliasType("SurveyDrafts", Annotated[list[_DraftIn], _several])
 Survey = OneOrMany[SurveyNoiseIn, SurveyNoises]
+SurveyHistograms = OneOrMany[SurveyHistogramIn, SurveyHistogramsIn]
 SurveyDraft = OneOrMany[_DraftIn, SurveyDrafts]
 
 SURVEY: dict[str, Any] = {"title": "Survey", "description": _A_SURVEY, "examples": [{"sigma": 42.25}]}
@@ -106,6 +158,17 @@ def read_survey_draft(
     if fixed is None:
         return survey_draft_from_json(_dumped(posted))
     return after_survey_from_json(survey_from_json(_dumped(posted)), fixed.model_dump())
+
+
+def read_statement(
+    posted: SurveyHistogramIn | list[SurveyHistogramIn] | None, fixed: AfterSurvey | None, chosen: Sequence[str]
+) -> SurveyStatement | None:
+    """What the certificate of a release says of its survey."""
+    if posted is None or fixed is None:
+        return None
+    listed = posted if isinstance(posted, list) else [posted]
+    histograms = (Histogram(SurveyNoise(each.sigma), each.of or "", tuple(each.bins or ())) for each in listed)
+    return SurveyStatement(tuple(histograms), fixed.mu_squared, fixed.hazard, tuple(chosen))
 
 
 def survey_out(survey: Sequence[SurveyNoise]) -> SurveyNoiseIn | list[SurveyNoiseIn]:

@@ -50,6 +50,7 @@ __all__ = [
     "solves_sigma",
     "surveyed_calibration_work",
     "surveyed_points_work",
+    "surveyed_work",
     "tables_calibration_work",
     "tables_comparison_work",
     "take_long",
@@ -158,6 +159,12 @@ def surveyed_points_work(release: Surveyed, points: int, *, by_delta: bool) -> f
     if is_exact(release):
         return (40 if by_delta else 2) * points
     return _chords_work(cuts_of(release)) + (400 if by_delta else 100) * points
+
+
+def surveyed_work(posted: Sequence[PostedMechanism | TableIn], *, by_delta: bool) -> float:
+    """For a certificate after a survey: chords, if there can be cuts."""
+    points = 400 if by_delta else 100
+    return _chords_work(posted_cuts(posted)) + points if len(posted) > 1 or posted_cuts(posted) else points / 10
 
 
 def surveyed_calibration_work(posted: Sequence[DraftIn | TableDraftIn]) -> float:

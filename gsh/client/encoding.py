@@ -16,10 +16,12 @@ from gsh.documents import Document, parsed
 from gsh.library.privacy import Privacy, Released, is_several_tables, privacy_of
 from gsh.library.tables import TablesCalibration, TablesPrice, table_places
 from gsh.library.targets import Calibration, Comparison, Price
+from gsh.surveyed import SurveyStatement
 from gsh.wire import (
     PLACES,
     Json,
     after_survey_from_json,
+    after_survey_to_json,
     mechanism_from_json,
     mechanism_to_json,
     survey_from_json,
@@ -197,6 +199,8 @@ class ReleaseOptions(TypedDict, total=False):
     unprotected: Sequence[str]
     """What you chose by looking at the data. The certificate repeats it."""
     provenance: Provenance | Mapping[str, Any] | None
+    survey: SurveyStatement | None
+    """The survey from which the bounds were chosen. A calibration after a survey brings its own."""
 
 
 class PaidOptions(ReleaseOptions, total=False):
@@ -221,9 +225,22 @@ def stated(mechanism: ReleaseLike, options: ReleaseOptions) -> Json:
         fields["epsilon"] = mechanism.privacy.epsilon
     fields |= {name: given[name] for name in ("description", "budget", "period") if name in given}
     fields |= {name: list(given[name]) for name in ("labels", "unprotected") if name in given}
+    survey = given.get("survey")
+    if survey is None and isinstance(mechanism, Calibration | TablesCalibration) and mechanism.survey is not None:
+        survey = SurveyStatement.of_plan(mechanism.survey)
+    fields |= {} if survey is None else _surveyed(survey)
     if "provenance" in given:
         fields["provenance"] = _provenance(given["provenance"])
     return fields
+
+
+def _surveyed(survey: SurveyStatement) -> Json:
+    """The members of a request for a release after a survey."""
+    return {
+        "survey": [each.to_json() for each in survey.histograms],
+        "after_survey": after_survey_to_json(survey.plan),
+        "chosen": list(survey.chosen),
+    }
 
 
 def _provenance(given: Provenance | Mapping[str, Any]) -> Json:

@@ -78,6 +78,11 @@ def _lead(certificate: Certificate) -> str:
             "together.</p>"
         )
         paragraphs += [_paid_too(each) for each in paid.get("ancestors") or ()]
+    if "survey" in certificate:
+        picked = "; ".join(map(escape, certificate.survey.chosen)) or "the bounds"
+        paragraphs.append(
+            f"<p>Chosen from a noisy survey of the users, which <i>ε</i> and <i>δ</i> cover: {picked}.</p>"
+        )
     if certificate.unprotected:
         chosen = "; ".join(map(escape, certificate.unprotected))
         paragraphs.append(f'<p class="caution">Chosen by looking at the data, which no ε covers: {chosen}.</p>')

@@ -17,6 +17,7 @@ from app.schemas.case_study import CASE_STUDY
 from app.schemas.ledger_record import PaidBy, Period, Record
 from app.schemas.mechanism import AnyMechanismIn
 from app.schemas.strict import Strict
+from app.schemas.survey import SurveyOut
 from app.version import VERSION
 from gsh.accounting.mechanism import MOST_TABLES
 from gsh.certificate_words import (
@@ -233,6 +234,15 @@ class _Release(Strict):
         examples=[CERTIFICATE_EXAMPLE["delta"]],
     )
     curve: str = Field(title="δ(ε)", description="The whole privacy curve as a formula.", examples=[CURVE])
+    survey: SurveyOut | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        title="Survey",
+        description="The survey from which the bounds were chosen, which δ covers; absent without one.",
+        examples=[
+            {"histograms": [{"sigma": 42.25}], "mu_squared": 0.054845, "hazard": 7.94e-07, "chosen": ["c_u = 64"]}
+        ],
+    )
     budget: PaidBy | None = Field(
         title="Budget",
         description="The budget that paid for it; null: nothing keeps count of this release.",

@@ -7,10 +7,13 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
+from app.schemas.mechanism import stated_at
 from app.schemas.scalars import Delta, Digest, Epsilon
 from app.schemas.strict import Strict, without_default
+from app.schemas.survey import SURVEY, AfterSurvey, SurveyHistograms, read_statement
+from gsh.surveyed import SurveyStatement
 
-__all__ = ["ENFORCED_BY", "PLAN_DIGEST", "UNPROTECTED", "EnforcedBy", "ProvenanceIn", "Stated"]
+__all__ = ["CHOSEN", "ENFORCED_BY", "PLAN_DIGEST", "UNPROTECTED", "EnforcedBy", "ProvenanceIn", "Stated"]
 
 _MOST_PLAN_BYTES = 16 * 1024
 
@@ -39,6 +42,11 @@ UNPROTECTED: dict[str, Any] = {
     "title": "Unprotected",
     "description": "What the caller chose by looking at the data. The certificate says it; no ε covers it.",
     "examples": [["c_u is the 99th percentile of last week"]],
+}
+CHOSEN: dict[str, Any] = {
+    "title": "Chosen",
+    "description": "What was chosen from the survey, in words. The certificate covers it.",
+    "examples": [["c_u = 64"]],
 }
 
 
@@ -102,6 +110,21 @@ class Stated(Strict):
         examples=[["weekly", "views"]],
     )
 
+    survey: SurveyHistograms | None = Field(default=None, exclude_if=lambda value: value is None, **SURVEY)
+    after_survey: AfterSurvey | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        title="After the survey",
+        description="What was fixed for the tables before the survey; needed with a survey. The budget is charged for it.",
+        examples=[{"mu_squared": 0.054845, "hazard": 7.94e-07}],
+    )
+    chosen: Annotated[list[Choice], Field(max_length=16)] = Field(default=[], **CHOSEN)
+
+    @property
+    def statement(self) -> SurveyStatement | None:
+        """What the certificate says of the survey, if there is one."""
+        return read_statement(self.survey, self.after_survey, self.chosen)
+
     @field_validator("labels")
     @classmethod
     def _are_different(cls, labels: list[str]) -> list[str]:
@@ -113,4 +136,14 @@ class Stated(Strict):
     def _at_most_one(self) -> Self:
         if self.epsilon is not None and self.delta is not None:
             raise PydanticCustomError("stated", "", {"stated": "must have at most one of epsilon and delta"})
+        return self
+
+    @model_validator(mode="after")
+    def _survey_with_costs(self) -> Self:
+        if self.survey is None:
+            for name in ("after_survey", "chosen"):
+                if getattr(self, name):
+                    raise stated_at(self, name, "must be omitted without a survey")
+        elif self.after_survey is None:
+            raise stated_at(self, "after_survey", "must be given with a survey")
         return self
