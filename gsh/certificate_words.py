@@ -75,14 +75,14 @@ CURVE_OF_TABLES = (
 )
 CURVE_AFTER_SURVEY = (
     "δ(ε) is the mean of h(ε − L) over L from N(S_h/2, S_h), for every ε ≥ 0, where S_h is the sum of 1/σ² over the "
-    "histograms of the survey, h(t) = max(1 − e^(−D), f(√S, t)), S and D are the mu_squared and the hazard that were fixed "
-    "before the survey, f(μ, ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), and Φ is the standard normal distribution function. "
-    "It covers whatever is chosen from the survey."
+    "histograms of the survey, h(t) = max(1 − e^(−D), f(√S, t)), S and D are the mu_squared and the hazard that were "
+    "fixed before the survey, f(μ, ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ), and Φ is the standard normal distribution "
+    "function. It covers whatever is chosen from the survey."
 )
 CURVE_BY_CHORDS = (
-    "δ(ε) is at most the mean of h(ε − L) over L from N(S_h/2, S_h), for every ε ≥ 0, where S_h is the sum of 1/σ² over "
-    "the histograms of the survey, and h(t) is the largest chord at e^t of the δ(t) of the tables alone, at most that of "
-    "all costs added up. It covers whatever is chosen from the survey."
+    "δ(ε) is at most the mean of h(ε − L) over L from N(S_h/2, S_h), for every ε ≥ 0, where S_h is the sum of 1/σ² "
+    "over the histograms of the survey, and h(t) is by chords at least the δ(t) of the tables alone, and at most that "
+    "of all costs added up. It covers whatever is chosen from the survey."
 )
 
 # What one unit can change in one group.

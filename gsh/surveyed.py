@@ -1,7 +1,7 @@
 """What a release says of the survey before it: its histograms, what was fixed before, and what was chosen from it.
 
-S and D of all tables are fixed before the survey. After it, the tables may be any that cost at most S and D. So a budget
-is charged for S_h + S and D, whatever is chosen, and δ is that of tables that cost all of S and D.
+S and D of all tables are fixed before the survey. After it, the tables may be any that cost at most S and D. So a
+budget is charged for S_h + S and D, whatever is chosen, and δ is that of tables that cost all of S and D.
 [docs/math/two-stages.md]
 """
 

@@ -115,7 +115,7 @@ class Stated(Strict):
         default=None,
         exclude_if=lambda value: value is None,
         title="After the survey",
-        description="What was fixed for the tables before the survey; needed with a survey. The budget is charged for it.",
+        description="What was fixed for the tables before the survey, and what is charged for them. Needed with it.",
         examples=[{"mu_squared": 0.054845, "hazard": 7.94e-07}],
     )
     chosen: Annotated[list[Choice], Field(max_length=16)] = Field(default=[], **CHOSEN)
