@@ -1,17 +1,19 @@
 """POST /account/engine: the privacy of a sparse histogram that another engine makes."""
 
 import math
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Request
 
-from app.accounting.schemas.engine import ENGINE_EXAMPLES, EngineAnswer, EngineRequest
+from app.accounting.schemas.engine import ENGINE_EXAMPLES, ClaimOut, EngineAnswer, EngineRequest
 from app.http.auth import needs
 from app.http.json_route import JsonRoute
 from app.http.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.http.services import services_of
 from app.schemas.mechanism import MechanismIn
 from app.workers.work_bounds import check_work, engine_work
+from gsh.accounting.engines.presets import PRESETS
 from gsh.errors import renamed
 from gsh.library.engines import engine
 
@@ -33,7 +35,12 @@ async def account_engine(
     rounded Gaussian; ≥ or >.
     """
     services = services_of(request)
-    work = engine_work(body.noise.kind, body.c_u, needs_search=body.delta is not None)
+    tool = None if body.preset is None else PRESETS[body.preset]
+    kind = body.noise.kind if body.noise is not None else None
+    if kind is None:
+        kind = "laplace" if tool is None or tool.noise is None else tool.noise
+    is_chosen = tool is not None and tool.chosen is not None
+    work = engine_work(kind, body.c_u, needs_search=body.delta is not None and not is_chosen)
     check_work(services.settings.max_work, "/c_u", work, "ask for δ at an ε, or give a smaller c_u")
     return await services.made(request, work, _answered, body)
 
@@ -41,19 +48,27 @@ async def account_engine(
 _PLACES = (
     ("noise", "/noise/kind"),
     ("scale", "/noise/scale"),
-    *((name, f"/{name}") for name in ("c_u", "tau", "threshold", "keeps", "epsilon", "delta")),
+    *(
+        (name, f"/{name}")
+        for name in ("preset", "c_u", "tau", "threshold", "keeps", "l_inf", "l1", "l2", "seed", "epsilon", "delta")
+    ),
 )
 
 
 def _answered(body: EngineRequest) -> EngineAnswer:
     with renamed(*_PLACES):
         found = engine(
-            noise=body.noise.kind,
-            scale=body.noise.scale,
+            preset=body.preset,
+            noise=None if body.noise is None else body.noise.kind,
+            scale=None if body.noise is None else body.noise.scale,
             c_u=body.c_u,
             tau=body.tau,
             threshold=body.threshold,
             keeps=body.keeps,
+            l_inf=body.l_inf,
+            l1=body.l1,
+            l2=body.l2,
+            seed=body.seed,
             epsilon=body.epsilon,
             delta=body.delta,
         )
@@ -66,4 +81,9 @@ def _answered(body: EngineRequest) -> EngineAnswer:
         exact=found.is_exact,
         method=found.method,
         as_mechanism=None if found.mechanism is None else MechanismIn.of(found.mechanism),
+        noise=found.noise,
+        scale=found.scale,
+        threshold=found.threshold,
+        keeps=found.keeps,
+        claims=[ClaimOut(**asdict(each)) for each in found.claims],
     )

@@ -236,7 +236,7 @@ def utility_work(sizes: int, quantiles: int) -> float:
 
 def engine_work(kind: NoiseKind, c_u: int, *, needs_search: bool) -> float:
     """Measured: up to 3 ms for each group while terms are summed, then a few seconds at most."""
-    point = {"gaussian": 1.0, "rounded-gaussian": 1.0, "discrete-gaussian": 20 + min(2.0 * c_u, 4000)}.get(
+    point = {"gaussian": 5.0, "rounded-gaussian": 5.0, "discrete-gaussian": 20 + min(2.0 * c_u, 4000)}.get(
         kind, 10 + min(0.1 * c_u, 2000)
     )
     return point * (_SEARCHED_POINTS if needs_search else 1)

@@ -67,8 +67,9 @@ _OPTIONS = {
     "weights": "--weight",
 }
 _NAMED_ALIKE = (
-    "budget by c_u count counts delta description dialect epsilon keys level mechanism most_sigma mu_0 once "
-    "public_keys reason releases retries salt seed sigma survey_share survey_sigma tau tau_star unprotected user users"
+    "budget by c_u count counts delta description dialect epsilon keeps keys l1 l2 l_inf level mechanism most_sigma "
+    "mu_0 noise once preset public_keys reason releases retries salt scale seed sigma survey_share survey_sigma tau "
+    "tau_star threshold unprotected user users"
 )
 _OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in _NAMED_ALIKE.split()}
 """The option that has the parameter of an error."""

@@ -9,14 +9,21 @@ from typing_extensions import TypeAliasType
 from app.schemas.mechanism import TAU, MechanismIn
 from app.schemas.scalars import Delta, Epsilon
 from app.schemas.strict import Strict
-from gsh.accounting.engines import noise
+from gsh.accounting.engines import noise, presets
 from gsh.accounting.engines.curves import MOST_C_U
+from gsh.accounting.engines.reach import MOST_ROWS
 
-__all__ = ["ENGINE_EXAMPLES", "EngineAnswer", "EngineNoise", "EngineRequest"]
+__all__ = ["ENGINE_EXAMPLES", "ClaimOut", "EngineAnswer", "EngineNoise", "EngineRequest"]
 
 
 NoiseKind = TypeAliasType(
     "NoiseKind", Annotated[noise.NoiseKind, Field(description="A distribution of noise on counts.")]
+)
+AnyNoiseKind = TypeAliasType(
+    "AnyNoiseKind", Annotated[noise.AnyKind, Field(description="A distribution of noise, or a selection of keys.")]
+)
+PresetName = TypeAliasType(
+    "PresetName", Annotated[presets.PresetName, Field(description="A tool that publishes sparse histograms.")]
 )
 Keeps = TypeAliasType("Keeps", Annotated[noise.Keeps, Field(description="How a noisy count passes a threshold.")])
 
@@ -24,15 +31,17 @@ Keeps = TypeAliasType("Keeps", Annotated[noise.Keeps, Field(description="How a n
 class EngineNoise(Strict):
     """The noise that an engine adds to each count."""
 
-    kind: NoiseKind = Field(
+    kind: NoiseKind | None = Field(
+        default=None,
         title="Noise",
-        description="Gaussian; the same rounded to integers; discrete Gaussian; Laplace; or two-sided geometric noise.",
+        description="Gaussian or Laplace noise; the same rounded to integers before the test; discrete Gaussian; or "
+        "two-sided geometric noise. Null: that of the preset.",
         examples=["laplace"],
     )
     scale: float = Field(
         gt=0,
         title="Scale",
-        description="σ of the three Gaussian noises, b of Laplace noise; for geometric noise P(z) ∝ e^(−|z|/scale).",
+        description="σ of the Gaussian noises, b of the Laplace noises; for geometric noise P(z) ∝ e^(−|z|/scale).",
         examples=[10],
     )
 
@@ -40,10 +49,18 @@ class EngineNoise(Strict):
 class EngineRequest(Strict):
     """The sparse histogram of an engine, and the ε or the δ at which to account for it."""
 
-    noise: EngineNoise = Field(
+    preset: PresetName | None = Field(
+        default=None,
+        title="Preset",
+        description="A tool that has this engine: it knows the noise and the test, and the answer has its claim. Some "
+        "choose noise and threshold from ε and δ.",
+        examples=["opendp-laplace"],
+    )
+    noise: EngineNoise | None = Field(
+        default=None,
         title="Noise",
         description="The noise on each count. Each group has a draw of its own, and its published count has the same "
-        "draw as its test.",
+        "draw as its test. Null only if the preset chooses it.",
         examples=[{"kind": "laplace", "scale": 10}],
     )
     c_u: int = Field(
@@ -54,11 +71,42 @@ class EngineRequest(Strict):
         examples=[5],
     )
     tau: int = Field(default=1, ge=0, **(TAU | {"examples": [1]}))
-    threshold: float = Field(
-        title="T", description="The threshold that a noisy count is compared with.", examples=[150]
+    threshold: float | None = Field(
+        default=None,
+        title="T",
+        description="The threshold that a noisy count is compared with. Null only if the preset chooses it.",
+        examples=[150],
     )
-    keeps: Keeps = Field(
-        default=">=", title="Test", description="Whether a noisy count equal to the threshold is kept.", examples=[">="]
+    keeps: Keeps | None = Field(
+        default=None,
+        title="Test",
+        description="Whether a noisy count equal to the threshold is kept. Null: that of the preset, else >=.",
+        examples=[">="],
+    )
+    l_inf: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_ROWS,
+        title="L∞",
+        description="The most rows of a user in one group, if rows are counted. Null: 1, or what L1 and L2 allow.",
+        examples=[1],
+    )
+    l1: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_C_U,
+        title="L1",
+        description="The most rows of a user in all groups together.",
+        examples=[5],
+    )
+    l2: float | None = Field(
+        default=None, ge=1, title="L2", description="The most of the Euclidean norm of a user's rows.", examples=[2.5]
+    )
+    seed: int | None = Field(
+        default=None,
+        title="Seed",
+        description="The seed of the engine's noise, which is refused: there is no privacy with it.",
+        examples=[None],
     )
     epsilon: Epsilon | None = Field(default=None, title="ε", description="The ε at which to compute δ.", examples=[0.5])
     delta: Delta | None = Field(
@@ -67,9 +115,26 @@ class EngineRequest(Strict):
 
     @model_validator(mode="after")
     def _one_variable(self) -> Self:
-        if (self.epsilon is None) == (self.delta is None):
+        chooses = self.preset is not None and presets.PRESETS[self.preset].chosen is not None
+        if chooses and (self.epsilon is None or self.delta is None):
+            raise PydanticCustomError("stated", "", {"stated": "must have epsilon and delta, which this tool is given"})
+        if not chooses and (self.epsilon is None) == (self.delta is None):
             raise PydanticCustomError("stated", "", {"stated": "must have exactly one of epsilon and delta"})
         return self
+
+
+class ClaimOut(Strict):
+    """What a tool says that the same parameters cost."""
+
+    preset: PresetName = Field(title="Preset", description="The name of the tool here.", examples=["opendp-laplace"])
+    tool: str = Field(title="Tool", description="The tool.", examples=["OpenDP"])
+    version: str = Field(title="Version", description="The version that was read or run.", examples=["0.16.0"])
+    delta: float = Field(title="δ", description="The δ that it claims at ε.", examples=[8.029615004258612e-07])
+    source: str = Field(
+        title="Source",
+        description="The function of the tool.",
+        examples=["opendp.measurements.make_laplace_threshold, integers"],
+    )
 
 
 class EngineAnswer(Strict):
@@ -89,9 +154,10 @@ class EngineAnswer(Strict):
         description="The cost at ε of the noise on groups that exist without the user.",
         examples=[5.169879334013033e-26],
     )
-    groups_at_tau: int = Field(
+    groups_at_tau: int | None = Field(
         title="Groups at τ",
-        description="How many of a user's groups have exactly τ users in the worst case; the others have many.",
+        description="How many of a user's groups have exactly τ users in the worst case; the others have many. null "
+        "for a bound on all cases.",
         examples=[5],
     )
     exact: bool = Field(
@@ -107,6 +173,18 @@ class EngineAnswer(Strict):
         description="The mechanism of this service with the same certificate, for all other endpoints; null for other "
         "noise than the Gaussian.",
         examples=[None],
+    )
+    noise: AnyNoiseKind = Field(
+        title="Noise", description="The noise; truncated-geometric publishes keys alone.", examples=["laplace"]
+    )
+    scale: float = Field(title="Scale", description="Its scale.", examples=[10])
+    threshold: float | None = Field(title="T", description="The threshold; null if the tool has none.", examples=[150])
+    keeps: Keeps = Field(title="Test", description="Whether a noisy count equal to it is kept.", examples=[">="])
+    claims: list[ClaimOut] = Field(
+        title="Claims",
+        description="What the tool of the preset says that this costs; without a preset, the tools with this noise and "
+        "this test.",
+        examples=[[]],
     )
 
 
@@ -135,6 +213,22 @@ ENGINE_EXAMPLES: dict[str, Any] = {
             "keeps": ">=",
             "epsilon": 0.5,
         },
+    },
+    "preset": {
+        "summary": "A tool, and its claim",
+        "description": "OpenDP keeps a noisy count equal to the threshold, and its claim leaves that out.",
+        "value": {
+            "preset": "opendp-laplace",
+            "noise": {"scale": 10},
+            "c_u": 5,
+            "threshold": 150,
+            "epsilon": 0.5,
+        },
+    },
+    "chosen": {
+        "summary": "A tool that is given ε and δ",
+        "description": "python-dp chooses noise and threshold. Its Gaussian strategy claims twice the δ that it costs.",
+        "value": {"preset": "python-dp-gaussian", "c_u": 10, "epsilon": 1, "delta": 1e-6},
     },
     "discrete": {
         "summary": "ε at a δ, discrete Gaussian noise",

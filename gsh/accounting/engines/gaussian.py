@@ -14,7 +14,7 @@ from typing import ClassVar
 from flint import arb
 
 from gsh.accounting import gaussian
-from gsh.accounting.engines.noise import Keeps, NoiseKind, steps_to_publish
+from gsh.accounting.engines.noise import AnyKind, Keeps, Reach, steps_to_publish
 from gsh.accounting.numerics.balls import ball_of
 from gsh.accounting.numerics.normal_tail import tail
 
@@ -26,7 +26,7 @@ class GaussianNoise:
     """Gaussian noise with the standard deviation σ."""
 
     scale: float
-    kind: ClassVar[NoiseKind] = "gaussian"
+    kind: ClassVar[AnyKind] = "gaussian"
     is_ordered: ClassVar[bool] = True
     are_ends_enough: ClassVar[bool] = True
 
@@ -42,6 +42,10 @@ class GaussianNoise:
     def excess(self, rows: int, epsilon: arb) -> arb:
         return gaussian.delta(arb(rows).sqrt() / arb(self.scale), epsilon)
 
+    def excess_within(self, reach: Reach, epsilon: arb) -> arb | None:
+        """f(Δ₂/σ, ε), Δ₂² the largest sum of squares."""
+        return gaussian.delta(ball_of(reach.square).sqrt() / arb(self.scale), epsilon)
+
     def is_exact(self, rows: int) -> bool:  # noqa: ARG002 - always
         return True
 
@@ -50,7 +54,7 @@ class RoundedGaussianNoise(GaussianNoise):
     """The same, rounded to the nearest integer before or after it is added to the count."""
 
     __slots__ = ()
-    kind: ClassVar[NoiseKind] = "rounded-gaussian"
+    kind: ClassVar[AnyKind] = "rounded-gaussian"
 
     def edge(self, gap: Fraction, keeps: Keeps) -> Fraction:
         return steps_to_publish(gap, keeps) - Fraction(1, 2)

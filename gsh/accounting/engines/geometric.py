@@ -15,9 +15,9 @@ from typing import ClassVar
 
 from flint import arb
 
-from gsh.accounting.engines.noise import Keeps, NoiseKind, floor_of, steps_to_publish
+from gsh.accounting.engines.noise import AnyKind, Keeps, Reach, floor_of, steps_to_publish
 
-__all__ = ["GeometricNoise", "response_excess"]
+__all__ = ["GeometricNoise", "TruncatedGeometric", "response_excess", "response_within"]
 
 _MOST_TERMS = 400
 
@@ -27,7 +27,7 @@ class GeometricNoise:
     """Two-sided geometric noise with the scale b."""
 
     scale: float
-    kind: ClassVar[NoiseKind] = "geometric"
+    kind: ClassVar[AnyKind] = "geometric"
     is_ordered: ClassVar[bool] = False
     are_ends_enough: ClassVar[bool] = False
 
@@ -42,8 +42,47 @@ class GeometricNoise:
     def excess(self, rows: int, epsilon: arb) -> arb:
         return response_excess(rows, 1 / arb(self.scale), epsilon)
 
+    def excess_within(self, reach: Reach, epsilon: arb) -> arb | None:
+        return response_within(reach, 1 / arb(self.scale), epsilon)
+
     def is_exact(self, rows: int) -> bool:  # noqa: ARG002 - always
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatedGeometric:
+    """The best selection of keys alone, (ε₀, δ₀) in each row.  [Desfontaines, Voss, Gipson & Mandayam 2022]
+
+    A key with τ users is published with the probability δ₀. Every row is dominated by an accident of δ₀ and a loss of
+    ±ε₀ = ±1/b. No count is published.
+    """
+
+    scale: float
+    delta: float
+    kind: ClassVar[AnyKind] = "truncated-geometric"
+    is_ordered: ClassVar[bool] = False
+    are_ends_enough: ClassVar[bool] = False
+
+    def published(self, gap: Fraction, keeps: Keeps) -> arb:  # noqa: ARG002 - no threshold
+        return arb(self.delta)
+
+    def excess(self, rows: int, epsilon: arb) -> arb:
+        return response_excess(rows, 1 / arb(self.scale), epsilon)
+
+    def excess_within(self, reach: Reach, epsilon: arb) -> arb | None:
+        return self.excess(reach.groups, epsilon) if reach.is_counted_once else None
+
+    def is_exact(self, rows: int) -> bool:  # noqa: ARG002 - at large ε alone, where the threshold decides
+        return False
+
+
+def response_within(reach: Reach, loss: arb, epsilon: arb) -> arb:
+    """A bound on H(ε) of noise that is λ-private in each row, for several rows of a user in a group.
+
+    All rows together are Δ₁λ-private, and each group L∞λ-private. Both are dominated by randomised response.
+    """
+    together = response_excess(1, reach.l1 * loss, epsilon)
+    return together.min(response_excess(reach.groups, reach.l_inf * loss, epsilon))
 
 
 def response_excess(rows: int, loss: arb, epsilon: arb) -> arb:

@@ -18,11 +18,11 @@ from typing import ClassVar
 
 from flint import arb, arb_poly, ctx, fmpq, fmpq_poly
 
-from gsh.accounting.engines.geometric import response_excess
-from gsh.accounting.engines.noise import Keeps, NoiseKind
+from gsh.accounting.engines.geometric import response_excess, response_within
+from gsh.accounting.engines.noise import AnyKind, Keeps, Reach, steps_to_publish
 from gsh.accounting.numerics.balls import ball_of
 
-__all__ = ["MOST_EXACT_ROWS", "LaplaceNoise"]
+__all__ = ["MOST_EXACT_ROWS", "LaplaceNoise", "RoundedLaplaceNoise"]
 
 MOST_EXACT_ROWS = 64
 """Up to so many rows H_k is exact."""
@@ -34,21 +34,42 @@ class LaplaceNoise:
     """Laplace noise with the scale b."""
 
     scale: float
-    kind: ClassVar[NoiseKind] = "laplace"
+    kind: ClassVar[AnyKind] = "laplace"
     is_ordered: ClassVar[bool] = True
     are_ends_enough: ClassVar[bool] = False
 
-    def published(self, gap: Fraction, keeps: Keeps) -> arb:  # noqa: ARG002 - a continuous noise is never equal
-        """P(Z ≥ T − τ) = e^(−(T − τ)/b)/2, and 1 − e^((T − τ)/b)/2 below τ."""
-        distance = ball_of(gap) / arb(self.scale)
-        return (-distance).exp() / 2 if gap >= 0 else 1 - distance.exp() / 2
+    def edge(self, gap: Fraction, keeps: Keeps) -> Fraction:  # noqa: ARG002 - a continuous noise is never equal
+        """The noise from which on a group with τ users is published."""
+        return gap
+
+    def published(self, gap: Fraction, keeps: Keeps) -> arb:
+        """P(Z ≥ z) = e^(−z/b)/2, and 1 − e^(z/b)/2 for z < 0."""
+        edge = self.edge(gap, keeps)
+        distance = ball_of(edge) / arb(self.scale)
+        return (-distance).exp() / 2 if edge >= 0 else 1 - distance.exp() / 2
 
     def excess(self, rows: int, epsilon: arb) -> arb:
         loss = 1 / arb(self.scale)
-        return _summed(rows, loss, epsilon) if self.is_exact(rows) else response_excess(rows, loss, epsilon)
+        return _summed(rows, loss, epsilon) if rows <= MOST_EXACT_ROWS else response_excess(rows, loss, epsilon)
+
+    def excess_within(self, reach: Reach, epsilon: arb) -> arb | None:
+        return response_within(reach, 1 / arb(self.scale), epsilon)
 
     def is_exact(self, rows: int) -> bool:
         return rows <= MOST_EXACT_ROWS
+
+
+class RoundedLaplaceNoise(LaplaceNoise):
+    """The same, rounded to the nearest integer before the test."""
+
+    __slots__ = ()
+    kind: ClassVar[AnyKind] = "rounded-laplace"
+
+    def edge(self, gap: Fraction, keeps: Keeps) -> Fraction:
+        return steps_to_publish(gap, keeps) - Fraction(1, 2)
+
+    def is_exact(self, rows: int) -> bool:  # noqa: ARG002 - rounding is post-processing
+        return False
 
 
 def _summed(rows: int, loss: arb, epsilon: arb) -> arb:

@@ -19,7 +19,7 @@ from itertools import count
 
 from flint import arb
 
-from gsh.accounting.engines.noise import CountNoise, Keeps, of_sign
+from gsh.accounting.engines.noise import CountNoise, Keeps, Reach, of_sign
 
 __all__ = ["Histogram", "Scanned", "scanned"]
 
@@ -35,6 +35,7 @@ class Histogram:
     tau: int
     threshold: Fraction
     keeps: Keeps
+    reach: Reach
 
     @property
     def gap(self) -> Fraction:
@@ -48,8 +49,8 @@ class Scanned:
     delta: arb
     delta_infinite: arb
     delta_noise: arb
-    at_tau: int
-    """The number of groups at τ in the worst split that was found."""
+    at_tau: int | None
+    """The number of groups at τ in the worst split that was found; None for a bound on all splits."""
 
 
 def scanned(histogram: Histogram, epsilon: arb) -> Scanned:

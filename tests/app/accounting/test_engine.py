@@ -64,3 +64,45 @@ def test_a_search_that_takes_minutes_is_refused(client: Client) -> None:
     errors = problem_errors(client.post("/account/engine", body | {"delta": 1e-6}), 422, "limit-exceeded")
 
     assert "ask for δ at an ε" in errors["/c_u"]
+
+
+OPENDP: Json = {"preset": "opendp-laplace", "noise": {"scale": 10}, "c_u": 5, "threshold": 150, "epsilon": 0.5}
+
+
+def test_a_preset_answers_with_its_claim(client: Client) -> None:
+    answer = client.answer("/account/engine", OPENDP)
+    found = gsh.engine(preset="opendp-laplace", scale=10, c_u=5, threshold=150, epsilon=0.5)
+
+    assert (answer["noise"], answer["keeps"], answer["threshold"]) == ("geometric", ">=", 150)
+    assert answer["delta"] == found.delta
+    assert [each["delta"] for each in answer["claims"]] == [found.claims[0].delta]
+
+
+def test_a_tool_that_is_given_epsilon_and_delta(client: Client) -> None:
+    answer = client.answer(
+        "/account/engine", {"preset": "python-dp-truncated-geometric", "c_u": 10, "epsilon": 1, "delta": 1e-6}
+    )
+
+    assert (answer["noise"], answer["threshold"]) == ("truncated-geometric", None)
+    assert answer["delta"] == gsh.engine(preset="python-dp-truncated-geometric", c_u=10, epsilon=1, delta=1e-6).delta
+
+
+@pytest.mark.parametrize(
+    ("changes", "pointer"),
+    [
+        ({"preset": "spark"}, "/preset"),
+        ({"seed": 7}, "/seed"),
+        ({"noise": {"kind": "laplace", "scale": 10}}, "/noise/kind"),
+        ({"noise": None}, "/noise/scale"),
+        ({"threshold": None}, "/threshold"),
+        ({"l2": 0.5}, "/l2"),
+        ({"l_inf": 1001}, "/l_inf"),
+        ({"preset": "python-dp-laplace"}, ""),
+        ({"preset": "python-dp-laplace", "delta": 1e-6}, "/noise/scale"),
+        ({"preset": "python-dp-laplace", "noise": None, "threshold": None, "delta": 1e-6, "epsilon": 0}, "/epsilon"),
+    ],
+)
+def test_what_a_preset_does_not_take_is_named(client: Client, changes: Json, pointer: str) -> None:
+    response = client.post("/account/engine", OPENDP | changes)
+
+    assert problem_errors(response, 422, "invalid-request").keys() == {pointer}

@@ -271,3 +271,26 @@ def test_what_is_no_mechanism_is_refused_in_one_line(document: object, tmp_path:
 
     assert (answer.code, answer.output, answer.errors.count("\n")) == (2, b"", 1), answer.errors
     assert "bug" not in answer.errors
+
+
+def test_audit_prints_what_the_library_certifies_next_to_the_claim() -> None:
+    found = gsh.engine(preset="opendp-laplace", scale=10, c_u=5, threshold=150, epsilon=0.5)
+
+    answer = run("audit --preset opendp-laplace --scale 10 --c-u 5 --threshold 150 --epsilon 0.5 --json").document
+
+    assert (answer["delta"], answer["exact"]) == (found.delta, True)
+    assert [(each["tool"], each["delta"]) for each in answer["claims"]] == [("OpenDP", found.claims[0].delta)]
+    assert answer["claims"][0]["delta"] < answer["delta"]
+    text = run("audit --preset opendp-laplace --scale 10 --c-u 5 --threshold 150 --epsilon 0.5").text
+    assert f"{found.delta!r}, exact" in text
+    assert "claimed by OpenDP 0.16.0" in text
+
+
+def test_audit_lists_the_tools_and_refuses_a_seed() -> None:
+    assert [each["name"] for each in run("audit --list --json").document][:2] == [
+        "opendp-gaussian",
+        "opendp-gaussian-float",
+    ]
+    refused = run("audit --preset presto --scale 20 --c-u 10 --threshold 120 --epsilon 1 --seed 7")
+    assert refused.code == 2
+    assert "--seed: must be omitted" in refused.errors
