@@ -25,6 +25,7 @@ router = APIRouter(tags=["release"], responses=PROBLEMS | ACCESS_PROBLEMS, route
 _IN_MEASURES = {
     "sums": {"sums": "", "units": "/unit", "caps": "/groups"},
     "events": {"events": "/most", "caps": "/groups"},
+    "means": {"means": "", "units": "/unit", "caps": "/groups"},
 }
 """The parameters of the library that a list of measures has, and where each is in an item."""
 
@@ -69,8 +70,9 @@ def _answer(body: BoundRequest) -> BoundAnswer:
 
 
 def _plan(body: BoundRequest) -> Plan:
-    measures: list[SumIn | EventsIn] = [*body.sums, *body.events]
-    for field, names in (("sums", [each.name for each in body.sums]), ("events", [each.name for each in body.events])):
+    measures: list[SumIn | EventsIn] = [*body.sums, *body.events, *body.means]
+    for field in _IN_MEASURES:
+        names = [each.name for each in getattr(body, field)]
         if len(set(names)) != len(names):
             raise InvalidRequest(f"/{field}", "must have unique names")
     with renamed(*_places(body)):
@@ -79,7 +81,8 @@ def _plan(body: BoundRequest) -> Plan:
             by=body.by,
             sums={each.name: (each.lower, each.upper) for each in body.sums},
             events={each.name: each.most for each in body.events},
-            units={each.name: each.unit for each in body.sums if each.unit is not None},
+            means={each.name: (each.lower, each.upper) for each in body.means},
+            units={each.name: each.unit for each in (*body.sums, *body.means) if each.unit is not None},
             caps={each.name: each.groups for each in measures if each.groups is not None},
             c_u=body.c_u,
             tau=body.tau,

@@ -115,7 +115,7 @@ def intervals(
     asked |= {"level": level, "is_rounded": rounded, "units": options.units_of(units)}
     found = gsh.intervals(used, **asked)
     ends = {users: found.counts, **found.values}
-    means = gsh.means(used, means=_ranges(mean), **asked)
+    means = gsh.means(used, means=options.means_of(mean, "NAME=LOW:HIGH"), **asked)
     ratios = gsh.ratios(used, ratios=_pairs(ratio, users), **asked)
     averages = {**{f"{name}_mean": each for name, each in means.items()}, **ratios}
     totals = gsh.total(used, **asked) if total else None
@@ -145,20 +145,10 @@ def intervals(
     show(document, *rows, *_total_rows(sums), as_json=as_json)
 
 
-def _ranges(mean: list[str] | None) -> dict[str, tuple[float, float]]:
-    given = options.listed("--mean", mean, "NAME=LOW:HIGH")
-    return {name: options.bounds("--mean", text, "NAME=LOW:HIGH") for name, text in given.items()}
-
-
 def _pairs(ratio: list[str] | None, users: str) -> dict[str, tuple[str, str]]:
     """The columns of each ratio. The count of users has two names: that of its column, and count."""
-    found = {}
-    for name, text in options.listed("--ratio", ratio, "NAME=A/B").items():
-        first, sign, second = text.rpartition("/")
-        if not (first and sign and second):
-            raise Refusal(Code.INVALID, "--ratio: must be NAME=A/B", "such as likes_per_view=likes/views")
-        found[name] = first, "count" if second == users else second
-    return found
+    given = options.ratios_of(ratio)
+    return {name: (first, "count" if second == users else second) for name, (first, second) in given.items()}
 
 
 def _shown(each: "Interval") -> dict[str, list[float | None]]:

@@ -149,6 +149,25 @@ NumberOfEvents: TypeAlias = Annotated[
         help="A further column with the number of events: at most N of one user in one group. Repeatable.",
     ),
 ]
+Means: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mean",
+        metavar="COLUMN=LOW:HIGH",
+        help="The mean per user of a column: what one user has in one group, at least and at most. Repeatable.",
+    ),
+]
+Ratios: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ratio",
+        metavar="NAME=A/B",
+        help="Also the ratio of the columns A and B, of sums or events; B may be count. Repeatable.",
+    ),
+]
+Rounded: TypeAlias = Annotated[
+    bool, typer.Option("--round", help="Round counts to integers, and other columns to their units.")
+]
 Caps: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -391,8 +410,8 @@ Units: TypeAlias = Annotated[
     typer.Option(
         "--sum-unit",
         metavar="COLUMN=X",
-        help="The unit of a sum: a power of two, such as 2^-10, or 0.01 for decimals. Columns with fractions need it. "
-        "Repeatable.",
+        help="The unit of a sum or a mean: a power of two, such as 2^-10, or 0.01 for decimals. Columns with fractions "
+        "need it. Repeatable.",
     ),
 ]
 ColumnTypes: TypeAlias = Annotated[
@@ -413,6 +432,7 @@ def planned(
     by: str,
     sums: list[str] | None,
     events: list[str] | None,
+    means: list[str] | None,
     units: list[str] | None,
     caps: list[str] | None,
     types: list[str] | None,
@@ -425,10 +445,27 @@ def planned(
         "by": names("--by", by),
         "sums": columns["sums"],
         "events": most or None,
+        "means": means_of(means, "COLUMN=LOW:HIGH") or None,
         "caps": columns["caps"],
         "units": units_of(units),
         "types": listed("--type", types, "COLUMN=TYPE") or None,
     }
+
+
+def means_of(means: list[str] | None, form: str) -> dict[str, tuple[float, float]]:
+    """The range of each mean."""
+    return {name: bounds("--mean", text, form) for name, text in listed("--mean", means, form).items()}
+
+
+def ratios_of(ratios: list[str] | None) -> dict[str, tuple[str, str]]:
+    """The columns of each ratio."""
+    found = {}
+    for name, text in listed("--ratio", ratios, "NAME=A/B").items():
+        first, sign, second = text.rpartition("/")
+        if not (first and sign and second):
+            raise Refusal(Code.INVALID, "--ratio: must be NAME=A/B", "such as likes_per_view=likes/views")
+        found[name] = first, second
+    return found
 
 
 def named(count: str | None) -> dict[str, str] | None:

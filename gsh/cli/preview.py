@@ -45,6 +45,7 @@ def preview(
     delta: options.Delta,
     sums: options.Sums = None,
     events: options.NumberOfEvents = None,
+    means: options.Means = None,
     units: options.Units = None,
     caps: options.Caps = None,
     tau: options.Tau = None,
@@ -63,7 +64,8 @@ def preview(
         choices = [int(part) for part in c_u.split(",")]
     except ValueError:
         raise Refusal(Code.INVALID, "--c-u: must be integers with commas between them", "such as 1,2,4,8") from None
-    arguments = options.planned(user, by, sums, events, units, caps, types) | {"tau": 1 if tau is None else tau}
+    arguments = options.planned(user, by, sums, events, means, units, caps, types)
+    arguments |= {"tau": 1 if tau is None else tau}
     with working("Counting"):
         kept = measured(data, c_u=choices, epsilon=epsilon, delta=delta, memory_limit=memory, **arguments)
     if output is not None:
@@ -106,6 +108,7 @@ def bound(
     ] = "events",
     sums: options.Sums = None,
     events: options.NumberOfEvents = None,
+    means: options.Means = None,
     units: options.Units = None,
     caps: options.Caps = None,
     tau: options.Tau = None,
@@ -127,7 +130,7 @@ def bound(
 
     chosen = 1 if tau is None else tau
     plan = make_plan(
-        **options.planned(user, by, sums, events, units, caps, types),
+        **options.planned(user, by, sums, events, means, units, caps, types),
         c_u=c_u,
         tau=chosen,
         salt=salt or new_salt(),

@@ -106,6 +106,9 @@ def publish(
     ] = None,
     sums: options.Sums = None,
     events: options.NumberOfEvents = None,
+    means: options.Means = None,
+    ratios: options.Ratios = None,
+    rounded: options.Rounded = False,
     units: options.Units = None,
     caps: options.Caps = None,
     weights: options.Weights = None,
@@ -138,7 +141,7 @@ def publish(
         one: dict[str, Any] = {"user": user, "by": by, "c_u": c_u, "public_keys": public_keys, "sum": sums}
         one |= {"epsilon": epsilon, "delta": delta, "tau": tau, "events": events, "sum_unit": units, "cap": caps}
         one |= {"weight": weights, "count": count, "type": types, "unit": unit, "unprotected": unprotected}
-        one |= {"mechanism": mechanism}
+        one |= {"mechanism": mechanism, "mean": means, "ratio": ratios, "round": rounded or None}
         either = {"budget": budget, "once": once, "releases": releases, "most_sigma": most_sigma}
         arguments = _in_file(tables, one, either)
         budget, once = arguments.pop("budget", None), arguments.pop("once", None)
@@ -146,7 +149,8 @@ def publish(
         if user is None or by is None or c_u is None:
             missing = "--user" if user is None else "--by" if by is None else "--c-u"
             raise Refusal(Code.INVALID, f"{missing}: is missing", "give --user, --by and --c-u, or --tables FILE")
-        arguments = options.planned(user, by, sums, events, units, caps, types) | {"c_u": c_u}
+        arguments = options.planned(user, by, sums, events, means, units, caps, types) | {"c_u": c_u}
+        arguments |= {"ratios": options.ratios_of(ratios) or None, "round": rounded}
         arguments |= {"tau": 1 if tau is None else tau, "names": options.named(count)}
         arguments |= {"weights": options.columns_of(sums, caps, weights)["weights"], "public_keys": public_keys}
         arguments |= {"epsilon": epsilon, "delta": delta, "releases": releases, "most_sigma": most_sigma}
@@ -175,6 +179,8 @@ def publish(
 _FIELDS = {
     "sum": "sums",
     "sum_unit": "units",
+    "mean": "means",
+    "ratio": "ratios",
     "cap": "caps",
     "count": "names",
     "weight": "weights",

@@ -220,11 +220,11 @@ def _numbers(table: pa.Table, plan: Plan) -> pa.Table:
     """Counts as integers, and measures from units to numbers: exactly."""
     table = table.set_column(len(plan.by), plan.count, table[plan.count].cast(pa.int64()))
     for place, column in enumerate(plan.measures, len(plan.by) + 1):
-        units = table[column.name]
+        units = table[column.column]
         extremes = pc.min_max(units).as_py()
         if max(-int(extremes["min"] or 0), int(extremes["max"] or 0)) > _MOST_UNITS:
             raise sum_too_large(column.pointer)
-        table = table.set_column(place, column.name, column.numbers(units.combine_chunks()))
+        table = table.set_column(place, column.column, column.numbers(units.combine_chunks()))
     for place, name in enumerate(plan.by):
         kind = table.schema.field(name).type
         if pa.types.is_timestamp(kind) and kind.tz is not None:

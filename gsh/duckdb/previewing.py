@@ -50,6 +50,7 @@ def preview(
     tau: Integer = 1,
     sums: Mapping[str, tuple[Real, Real]] | None = None,
     events: Mapping[str, Integer] | None = None,
+    means: Mapping[str, tuple[Real, Real]] | None = None,
     units: Mapping[str, Real] | None = None,
     caps: Mapping[str, Integer] | None = None,
     types: Mapping[str, Kind] | None = None,
@@ -58,7 +59,7 @@ def preview(
     temporary: str | os.PathLike[str] | None = None,
     _buckets: int | None = None,
 ) -> tuple[Kept, ...]:
-    """Groups and volume at each C_u. Sums and events take a share of the noise, so they count here too.
+    """Groups and volume at each C_u. Sums, events and means take a share of the noise, so they count here too.
 
     If you choose C_u from it, say so in ``unprotected``: no ε covers the choice.
     """
@@ -68,7 +69,7 @@ def preview(
     if not choices:
         raise InvalidParameter("c_u", "must have at least one number")
     common = {"user": user, "by": by, "sums": sums, "events": events, "units": units, "tau": tau, "types": types}
-    common["salt"] = new_salt()
+    common |= {"means": means, "salt": new_salt()}
     plans = [make_plan(**common, c_u=each, caps=_within(caps, each)) for each in choices]  # type: ignore[arg-type]
     mechanisms = [terms_for(plan, epsilon=epsilon, delta=delta).only for plan in plans]
     with workspace(memory_limit, None, temporary) as space:

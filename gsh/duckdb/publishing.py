@@ -45,7 +45,10 @@ def publish(
     public_keys: KeysLike | None = None,
     sums: Mapping[str, tuple[Real, Real]] | None = None,
     events: Mapping[str, Integer] | None = None,
+    means: Mapping[str, tuple[Real, Real]] | None = None,
     units: Mapping[str, Real] | None = None,
+    ratios: Mapping[str, tuple[str, str]] | None = None,
+    round: bool = False,  # noqa: A002 - the word for it
     c_u: Integer | None = None,
     caps: Mapping[str, Integer] | None = None,
     weights: Mapping[str, Real] | None = None,
@@ -84,7 +87,10 @@ def publish(
     table if ``connection`` is given, or any frame with the Arrow stream interface. Each user counts in at most ``c_u``
     groups of ``by``. ``sums`` maps columns to what one user adds to one group at least and at most, and ``units`` to
     what they are counted in: a power of two, or 0.01 and the like for decimals. ``events={"views": 20}`` publishes the
-    number of events as ``views``, at most 20 of one user in one group. ``caps`` is the number of groups in which one
+    number of events as ``views``, at most 20 of one user in one group. ``means={"seconds": (0, 600)}`` publishes the
+    mean per user as ``seconds_mean``: of what each user of a group has in it, from 0 to 600. ``ratios={"per_view":
+    ("likes", "views")}`` adds the ratio of two columns. ``round=True`` rounds counts to integers and other columns to
+    their units. ``caps`` is the number of groups in which one
     user changes a column. ``public_keys`` lists public groups (a list, a column, a table or a file): all of them are
     published, and other records are left out first. ``names={"count": "people"}`` is your name for the number of users.
 
@@ -122,9 +128,11 @@ def publish(
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
     aim |= {"most_sigma": most_sigma, "payer": job.payer}
     origin = Origin(text("user", user), data, lambda: local_files(data) if connection is None else ())
-    bounds: dict[str, Any] = {"by": by, "sums": sums, "events": events, "units": units, "c_u": c_u, "caps": caps}
+    bounds: dict[str, Any] = {"by": by, "sums": sums, "events": events, "means": means, "units": units}
+    bounds |= {"ratios": ratios, "c_u": c_u, "caps": caps}
     if tables is not None:
         one = bounds | {"public_keys": public_keys, "weights": weights, "tau": None if tau == 1 else tau}
+        one |= {"round": round or None}
         _refuse("omitted with tables: each of them has its own", **one)
         plans, lists = planned(tables, user=user, salt=salt, types=types, origin=origin, names=names)
         terms = terms_for_tables(plans, tables, **aim, shares=shares)
@@ -139,7 +147,8 @@ def publish(
     )
     listed = None if public_keys is None else public_keys_of(public_keys, checked_keys(by), origin=origin)
     digest = None if listed is None else listed.digest
-    plan = make_plan(user=user, **bounds, tau=tau, salt=salt, types=types, public_keys=digest, names=names)
+    bounds |= {"round": round, "tau": tau, "public_keys": digest}
+    plan = make_plan(user=user, **bounds, salt=salt, types=types, names=names)
     terms = terms_for(plan, **aim, weights=weights)
     output = None if to is None else Output(path("to", to), overwrite=flag("overwrite", overwrite))
     return _publish_table(job, plan, listed, terms, output)

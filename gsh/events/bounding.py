@@ -5,7 +5,7 @@
     column of the result       type
     the parts of the key       as in the events
     the count                  64-bit integer: the number of users
-    each measure               an integer in units, of a type that cannot overflow: multiply it by ``Measure.scale``
+    each measure               an integer in steps, of a type that cannot overflow: ``Measure.numbers`` are its numbers
 
 It is one SELECT. The names inside it start with an underscore, so that they do not clash with columns of the events.
 An engine must refuse sums beyond 2⁵³. With ``is_partial`` groups below τ stay, so that the results for disjoint sets
@@ -67,7 +67,7 @@ def bounding_query(
     named = [f"{key} AS {sql.identifier(name)}" for key, name in zip(keys, plan.by, strict=True)]
     named.append(f"COUNT(*) AS {sql.identifier(plan.count)}")
     named += [
-        f"SUM({sql.widened.format(value)}) AS {sql.identifier(each.name)}"
+        f"SUM({sql.widened.format(value)}) AS {sql.identifier(each.column)}"
         for value, each in zip(sums, plan.measures, strict=True)
     ]
     having = [] if is_partial or plan.tau <= 1 else [f"HAVING COUNT(*) >= {plan.tau}"]
@@ -99,7 +99,7 @@ def _ranked(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str) ->
 
 
 def _per_user(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str) -> Lines:
-    """One record per user and group: ``_user``, ``_key1`` …, and the clipped sums ``_sum1`` … in units."""
+    """One record per user and group: ``_user``, ``_key1`` …, and the clipped sums ``_sum1`` … in steps."""
     user = f"_events.{sql.identifier(plan.user)}"
     keys = [f"_events.{sql.identifier(name)}" for name in plan.by]
     chosen = [f"{user} AS _user", *(f"{key} AS _key{j}" for j, key in enumerate(keys, 1))]
@@ -187,8 +187,8 @@ def _floored(sql: Dialect, column: Measure, double: str) -> str:
 
 
 def clipped(sql: Dialect, column: Measure, total: str) -> str:
-    """What a user adds to a group: the total, between the bounds."""
-    return f"CAST(LEAST(GREATEST({total}, {column.least}), {column.most}) AS {sql.integer})"
+    """What a user adds to a group: the total, between the bounds, and in a mean less the middle of them."""
+    return f"CAST({column.in_steps(f'LEAST(GREATEST({total}, {column.least}), {column.most})')} AS {sql.integer})"
 
 
 def table_name(dialect: str, name: str) -> str:
@@ -269,6 +269,8 @@ def _bounds_of(each: Measure) -> str:
         bounds = f"the number of records, at most {each.most} per user and group"
     else:
         bounds = f"from {each.least} to {each.most} per user and group, in units of {each.scale:g}"
+        if each.kind == "mean":
+            bounds += f"; the result is in halves of a unit, less the middle {each.middle:g} for each user"
     return f"{bounds}." if each.groups is None else f"{bounds}, in at most {each.groups} groups per user."
 
 

@@ -4,16 +4,19 @@ An engine must do this with the events, and nothing else (tests/reference/boundi
 
 1. Drop records without a user. If the groups are public, drop records with a key that is not listed.
 2. Make one record per user and group. A missing part of a group key is a value of its own. Each measure
-   (gsh/library/measures.py) is an integer number of units. In a sum each record's value x counts ⌊x/unit + 1/2⌋, and
-   in a number of events each record counts 1. These integers are added, and the total is clipped to [lower, upper] in
-   units. Missing and NaN count 0, and |x/unit| is limited to 2⁵². A decimal is taken as the nearest double, unless the
-   unit is a power of ten: then it is exact. Rounding comes before adding, so that a sum of doubles does not depend on
-   the order of records.
+   (gsh/library/measures.py) is an integer number of units. In a sum and in a mean each record's value x counts
+   ⌊x/unit + 1/2⌋, and in a number of events each record counts 1. These integers are added, and the total is clipped
+   to [lower, upper] in units. Missing and NaN count 0, and |x/unit| is limited to 2⁵². A decimal is taken as the
+   nearest double, unless the unit is a power of ten: then it is exact. Rounding comes before adding, so that a sum of
+   doubles does not depend on the order of records. In a mean the clipped total then becomes its distance from the
+   middle of its range, in halves of a unit: 2 · total − least − most.
 3. Of each user's groups keep the C_u with the smallest lots (lots.py). In a measure with a cap n, the user's values
    stay in at most n of the kept groups: those with the smallest lots of this measure, among those where the value is
    not 0. In the other kept groups the value becomes 0; the user still counts there.
-4. Per group: COUNT of users, and the sum of each measure. Groups with fewer than τ users go. A sum beyond 2⁵³ units
-   is an error. If the groups are public, none goes, and a listed group that no record has counts 0 in every measure.
+4. Per group: COUNT of users, and the sum of each measure. Groups with fewer than τ users go. A sum beyond 2⁵³ is an
+   error. If the groups are public, none goes, and a listed group that no record has counts 0 in every measure.
+
+The rounding of published numbers and the ratios of columns come after the noise: the plan only records them.
 
 What a user keeps depends on the records of that user and on the salt, never on other users.
 """
@@ -26,12 +29,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from gsh.arguments import Integer, Real, integer, texts
+from gsh.arguments import Integer, Real, flag, integer, texts
 from gsh.errors import InvalidParameter, missing_column
 from gsh.events.dialects import check_characters
 from gsh.events.kinds import KEY_KINDS, NESTED, SUM_KINDS, Kind, checked_kind, digits, family
 from gsh.histogram.roles import Roles
-from gsh.library.measures import ARGUMENTS, Measure, measures_of
+from gsh.library.measures import ARGUMENTS, COUNT, Measure, Ratio, mean_column, measures_of, ratios_of
 
 __all__ = [
     "COUNT",
@@ -44,9 +47,6 @@ __all__ = [
     "table_to_json",
 ]
 
-COUNT = "count"
-"""The column of the result with the numbers of users."""
-
 _DIGITS = 18
 """So many digits of a decimal never leave the 38 that engines have, whatever the unit is."""
 _MOST_NAME = 255
@@ -56,6 +56,8 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _NO_MEASURES = ("key", COUNT)
 """A mechanism gives these words a meaning of their own."""
 _ENDINGS = ("low", "estimate", "high")
+_PLAIN, _PUBLIC, _OF_MEASURES, _WITH_AVERAGES = 1, 2, 3, 4
+"""Versions of the JSON of a plan. Each plan has the first one that can say it, and so keeps its digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,10 @@ class Plan:
     """The digest of the list of public keys (public_keys.py). Then there is no τ: it is 0."""
     count: str = COUNT
     """The column of the result with the number of users."""
+    ratios: tuple[Ratio, ...] = ()
+    """Of published columns: they follow from these, and cost nothing."""
+    is_rounded: bool = False
+    """Whether published numbers are rounded: counts to integers, and each other column to its unit."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -92,7 +98,7 @@ class Plan:
     @property
     def query_names(self) -> tuple[tuple[str, str], ...]:
         """All names that a query has, each with its argument: columns of the events, and of the result."""
-        made = ((each.pointer, each.name) for each in self.measures if each.source is None)
+        made = ((each.pointer, each.column) for each in self.measures if each.column != each.source)
         return *self.pointed, *made, ("names/count", self.count)
 
     @property
@@ -103,57 +109,77 @@ class Plan:
     @property
     def roles(self) -> Roles:
         """The columns of the result."""
-        return Roles(self.by, self.count, tuple(each.name for each in self.measures))
+        return Roles(self.by, self.count, tuple(each.column for each in self.measures))
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]] | None:
         """What one user adds to one group at least and at most, by column: the ``sums`` of a calibration."""
-        return {each.name: each.range for each in self.measures} or None
+        return {each.column: each.range for each in self.measures} or None
 
     @property
     def caps(self) -> dict[str, int] | None:
         """In how many groups one user changes a column at most, if in fewer than C_u: the ``caps`` of a calibration."""
-        return {each.name: each.groups for each in self.measures if each.groups is not None} or None
+        return {each.column: each.groups for each in self.measures if each.groups is not None} or None
+
+    def weights(self, given: Mapping[str, Real] | None) -> Mapping[str, Real] | None:
+        """The ``weights`` of a calibration, by columns of the result; callers name the measures."""
+        if not isinstance(given, Mapping):
+            return given
+        columns = {each.name: each.column for each in self.measures}
+        return {columns.get(name, name): weight for name, weight in given.items()}
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it has only what plans of the first versions have.
+    def places(self) -> tuple[tuple[str, str], ...]:
+        """Places of errors about columns in a calibration, each with the argument that it is about."""
+        argued = (each for each in self.measures if each.column != each.name)
+        return tuple(
+            pair
+            for each in argued
+            for pair in (
+                (f"sums/{each.column}", each.pointer),
+                (f"caps/{each.column}", f"caps/{each.name}"),
+                (f"weights/{each.column}", f"weights/{each.name}"),
+            )
+        )
 
-        These are sums in units of powers of two, and the count under its usual name.
-        """
-        return self.count == COUNT and all(each.kind == "sum" and each.digits is None for each in self.measures)
+    @property
+    def version(self) -> int:
+        """The version of its JSON: the first one that can say it."""
+        if self.ratios or self.is_rounded or any(each.kind == "mean" for each in self.measures):
+            return _WITH_AVERAGES
+        if self.count != COUNT or any(each.kind != "sum" or each.digits is not None for each in self.measures):
+            return _OF_MEASURES
+        return _PLAIN if self.public_keys is None else _PUBLIC
 
     def to_json(self) -> dict[str, Any]:
         """The plan as a JSON object. One that has only sums keeps its first form, and so its digest."""
-        public = None if self.public_keys is None else {"public_keys": self.public_keys}
-        version = (1 if public is None else 2) if self.is_plain else 3
+        version = self.version
         return {
             "version": version,
             "user": self.user,
             "salt": self.salt,
             "types": dict(self.types),
-            **table_to_json(self, is_plain=self.is_plain),
-            **({} if version < 3 else {"count": self.count, "public_keys": None}),
-            **(public or {}),
+            **table_to_json(self, version),
+            **({"count": self.count} if version >= _OF_MEASURES else {}),
+            **({"public_keys": self.public_keys} if version >= _PUBLIC else {}),
         }
 
     @staticmethod
     def from_json(given: object) -> "Plan":
         """The plan of a JSON object, with every check made again."""
         version = given.get("version") if isinstance(given, Mapping) else None
-        is_public = isinstance(given, Mapping) and "public_keys" in given
-        if version != 3:
-            version = 2 if is_public else 1
-        fields = {"version", "user", "salt", "types", *table_fields(is_plain=version < 3)}
-        fields |= {"public_keys"} if version > 1 else set()
-        found = checked_object("plan", given, fields | ({"count"} if version > 2 else set()))
+        if version not in (_OF_MEASURES, _WITH_AVERAGES):
+            version = _PUBLIC if isinstance(given, Mapping) and "public_keys" in given else _PLAIN
+        fields = {"version", "user", "salt", "types", *table_fields(version)}
+        fields |= {"public_keys"} if version >= _PUBLIC else set()
+        found = checked_object("plan", given, fields | ({"count"} if version >= _OF_MEASURES else set()))
         if found["version"] != version:
             raise InvalidParameter("plan/version", f"must be {version}")
-        if version == 2 and found["public_keys"] is None:
+        if version == _PUBLIC and found["public_keys"] is None:
             raise InvalidParameter("plan/public_keys", "must be a digest")
         return make_plan(
             **{name: found[name] for name in ("user", "salt", "types")},
-            **table_of_json("plan", found, is_plain=version < 3),
+            **table_of_json("plan", found, version),
             public_keys=found.get("public_keys"),
             names={"count": found.get("count", COUNT)},
         )
@@ -238,7 +264,10 @@ def make_plan(
     by: Sequence[str],
     sums: Mapping[str, tuple[Real, Real]] | None = None,
     events: Mapping[str, Integer] | None = None,
+    means: Mapping[str, tuple[Real, Real]] | None = None,
     units: Mapping[str, Real] | None = None,
+    ratios: Mapping[str, tuple[str, str]] | None = None,
+    round: bool = False,  # noqa: A002 - the argument of publish
     c_u: Integer,
     caps: Mapping[str, Integer] | None = None,
     tau: Integer | None = 1,
@@ -257,14 +286,17 @@ def make_plan(
     most_groups = integer("c_u", c_u)
     if not 1 <= most_groups <= 10**18:
         raise InvalidParameter("c_u", "must be from 1 to 10^18")
-    measures = measures_of(most_groups, sums=sums, events=events, units=units, caps=caps)
+    measures = measures_of(most_groups, sums=sums, events=events, means=means, units=units, caps=caps)
     _check_name("user", user)
     for pointer, name in (
         *((f"by/{place}", name) for place, name in enumerate(keys)),
         *((each.pointer, each.name) for each in measures),
     ):
         _check_name(pointer, name)
-    _check_clashes(user, keys, measures, count)
+    made = ratios_of(ratios, measures, count)
+    for each in made:
+        _check_name(each.pointer, each.name)
+    _check_clashes(user, keys, measures, made, count)
     least_users = _least_users(tau, public_keys)
     if not (isinstance(salt, str) and _SALT.fullmatch(salt)):
         raise InvalidParameter("salt", "must be 32 hexadecimal digits")
@@ -281,6 +313,8 @@ def make_plan(
         partitions=None if partitions is None else integer("partitions", partitions),
         public_keys=public_keys,
         count=count,
+        ratios=made,
+        is_rounded=flag("round", round),
     )
 
 
@@ -325,24 +359,30 @@ def _check_name(pointer: str, name: object) -> None:
     check_characters(pointer, name)
 
 
-def _check_clashes(user: str, keys: tuple[str, ...], measures: tuple[Measure, ...], count: str) -> None:
+def _check_clashes(
+    user: str, keys: tuple[str, ...], measures: tuple[Measure, ...], ratios: tuple[Ratio, ...], count: str
+) -> None:
     """SQL engines ignore the case of names, so that two names must differ in more than that."""
     if count.lower() == user.lower():
         raise InvalidParameter(f"names/{COUNT}", "must not be the user column")
     if user.lower() in {name.lower() for name in keys}:
         raise InvalidParameter("by", "must not have the user column: its values would be published")
-    for each in measures:
-        if each.name.lower() == user.lower():
-            raise InvalidParameter(each.pointer, "must not be the user column")
-        if each.name in _NO_MEASURES:
-            raise InvalidParameter(each.pointer, f"must be another name than {' and '.join(_NO_MEASURES)}")
+    named = [(each.pointer, each.name) for each in measures] + [(each.pointer, each.name) for each in ratios]
+    for pointer, name in named:
+        if name.lower() == user.lower():
+            raise InvalidParameter(pointer, "must not be the user column")
+        if name in _NO_MEASURES:
+            raise InvalidParameter(pointer, f"must be another name than {' and '.join(_NO_MEASURES)}")
     taken = {count.lower()}
-    for pointer, name in (*(("by", name) for name in keys), *((each.pointer, each.name) for each in measures)):
+    averages = [(each.pointer, mean_column(each.name)) for each in measures if each.kind == "mean"]
+    averages += [(each.pointer, each.name) for each in ratios]
+    columns = [(each.pointer, each.column) for each in measures]
+    for pointer, name in (*(("by", name) for name in keys), *columns, *averages):
         if name.lower() in taken:
             raise InvalidParameter(pointer, f"must have unique names, other than {count}")
         taken.add(name.lower())
     # The result may get columns with intervals.
-    numbers = (count.lower(), *(each.name.lower() for each in measures))
+    numbers = (count.lower(), *(name.lower() for _, name in (*columns, *averages)))
     if any(f"{number}_{ending}" in taken for number in numbers for ending in _ENDINGS):
         raise InvalidParameter("by", "must have no name of a number with _low, _estimate or _high; nor must sums")
 
@@ -356,30 +396,45 @@ def _types(given: object, columns: set[str]) -> tuple[tuple[str, Kind], ...]:
     return tuple(sorted((name, checked_kind(f"types/{name}", kind)) for name, kind in declared.items()))
 
 
-def table_fields(*, is_plain: bool) -> set[str]:
+def table_fields(version: int) -> set[str]:
     """The fields of ``table_to_json``."""
-    return {"by", "sums" if is_plain else "measures", "c_u", "tau", "partitions"}
+    fields = {"by", "sums" if version < _OF_MEASURES else "measures", "c_u", "tau", "partitions"}
+    return fields | ({"ratios", "round"} if version >= _WITH_AVERAGES else set())
 
 
-def table_to_json(plan: Plan, *, is_plain: bool) -> dict[str, Any]:
-    """What a plan says of one table, except its public keys. ``is_plain`` is the first form."""
+def table_to_json(plan: Plan, version: int) -> dict[str, Any]:
+    """What a plan says of one table, except its public keys, in a version of its JSON."""
     measures = [asdict(each) for each in plan.measures]
-    if is_plain:
+    if version < _OF_MEASURES:
         measures = [{name: value for name, value in each.items() if name != "kind"} for each in measures]
+    averages = {"ratios": [asdict(each) for each in plan.ratios], "round": plan.is_rounded}
     return {
         "by": list(plan.by),
-        "sums" if is_plain else "measures": measures,
+        "sums" if version < _OF_MEASURES else "measures": measures,
+        **(averages if version >= _WITH_AVERAGES else {}),
         "c_u": plan.c_u,
         "tau": plan.tau,
         "partitions": plan.partitions,
     }
 
 
-def table_of_json(pointer: str, found: Mapping[str, Any], *, is_plain: bool) -> dict[str, Any]:
+def table_of_json(pointer: str, found: Mapping[str, Any], version: int) -> dict[str, Any]:
     """The arguments of ``make_plan`` for the fields of ``table_to_json``."""
-    name = "sums" if is_plain else "measures"
-    arguments = _measures_of_json(f"{pointer}/{name}", found[name], is_plain=is_plain)
+    name = "sums" if version < _OF_MEASURES else "measures"
+    arguments = _measures_of_json(f"{pointer}/{name}", found[name], is_plain=version < _OF_MEASURES)
+    if version >= _WITH_AVERAGES:
+        arguments |= {"ratios": _ratios_of_json(f"{pointer}/ratios", found["ratios"]), "round": found["round"]}
     return arguments | {field: found[field] for field in ("by", "c_u", "tau", "partitions")}
+
+
+def _ratios_of_json(pointer: str, given: object) -> dict[str, tuple[str, str]]:
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise InvalidParameter(pointer, "must be a list")
+    items = [checked_object(pointer, item, {field.name for field in dataclasses.fields(Ratio)}) for item in given]
+    names = texts(pointer, [item["name"] for item in items])
+    if len(set(names)) != len(names):
+        raise InvalidParameter(pointer, "must have unique names")
+    return {item["name"]: (item["above"], item["below"]) for item in items}
 
 
 def _measures_of_json(pointer: str, given: object, *, is_plain: bool) -> dict[str, Any]:
@@ -390,12 +445,13 @@ def _measures_of_json(pointer: str, given: object, *, is_plain: bool) -> dict[st
     names = texts(pointer, [item["name"] for item in items])
     if len(set(names)) != len(names):
         raise InvalidParameter(pointer, "must have unique names")
-    if any(item["kind"] not in ARGUMENTS for item in items):
+    if any(item["kind"] not in list(ARGUMENTS) for item in items):
         raise InvalidParameter(pointer, f"must be of the kinds {', '.join(ARGUMENTS)}")
     of_kind = {kind: [item for item in items if item["kind"] == kind] for kind in ARGUMENTS}
-    ranges = {item["name"]: (item["lower"], item["upper"]) for item in of_kind["sum"]}
+    sums, means = ({item["name"]: (item["lower"], item["upper"]) for item in of_kind[kind]} for kind in ("sum", "mean"))
     return {
-        "sums": ranges or None,
+        "sums": sums or None,
+        "means": means or None,
         "events": {item["name"]: _whole(item["upper"]) for item in of_kind["events"]} or None,
         "units": {item["name"]: item["unit"] for item in items if item["unit"] is not None} or None,
         "caps": {item["name"]: item["groups"] for item in items if item["groups"] is not None} or None,

@@ -228,6 +228,7 @@ def _table_name(by: Sequence[str], others: Iterable[str]) -> str:
 
 def _sum_lines(name: str, kind: str) -> str:
     line = f"# sums.{_toml_key(name)} = [0, 1]       # the least and the most of one user in one group\n"
+    line += f"# means.{_toml_key(name)} = [0, 1]      # in place of the sum: the mean per user\n"
     if kind in ("integer", "boolean"):
         return line
     unit = "0.01   " if kind == "decimal" else '"2^-10"'

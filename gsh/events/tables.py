@@ -104,22 +104,22 @@ class Plans:
         return kinds
 
     @property
-    def is_plain(self) -> bool:
-        """Whether no table has more than the first versions have, as of a ``Plan``."""
-        return all(plan.is_plain for _, plan in self.named)
+    def version(self) -> int:
+        """The version of its JSON: the first one for several tables that can say all of them."""
+        return max(2, *(plan.version for _, plan in self.named))
 
     def to_json(self) -> dict[str, Any]:
         """The plan as a JSON object."""
         return {
-            "version": 2 if self.is_plain else 3,
+            "version": self.version,
             "user": self.user,
             "salt": self.salt,
             "types": dict(self.types),
-            **({} if self.is_plain else {"count": self.count}),
+            **({"count": self.count} if self.version > 2 else {}),
             "tables": [
                 {
                     "name": name,
-                    **table_to_json(plan, is_plain=self.is_plain),
+                    **table_to_json(plan, self.version),
                     "public_keys": plan.public_keys,
                 }
                 for name, plan in self.named
@@ -129,20 +129,22 @@ class Plans:
     @staticmethod
     def from_json(given: object) -> "Plans":
         """The plan of a JSON object, with every check made again."""
-        is_plain = not (isinstance(given, Mapping) and "count" in given)
+        version = given.get("version") if isinstance(given, Mapping) else None
+        if version not in (3, 4):
+            version = 2
         own = {"version", "user", "salt", "types", "tables"}
-        found = checked_object("plan", given, own if is_plain else own | {"count"})
-        if found["version"] != (2 if is_plain else 3):
-            raise InvalidParameter("plan/version", f"must be {2 if is_plain else 3}")
+        found = checked_object("plan", given, own | {"count"} if version > 2 else own)
+        if found["version"] != version:
+            raise InvalidParameter("plan/version", f"must be {version}")
         if not isinstance(found["tables"], Sequence) or isinstance(found["tables"], str):
             raise InvalidParameter("plan/tables", "must be a list")
-        fields = {"name", "public_keys", *table_fields(is_plain=is_plain)}
+        fields = {"name", "public_keys", *table_fields(version)}
         tables: dict[str, dict[str, Any]] = {}
         for place, each in enumerate(found["tables"]):
             pointer = f"plan/tables/{place}"
             table = checked_object(pointer, each, fields)
             check_table_name(f"{pointer}/name", table["name"], tables)
-            tables[table["name"]] = table_of_json(pointer, table, is_plain=is_plain)
+            tables[table["name"]] = table_of_json(pointer, table, version)
             tables[table["name"]]["public_keys"] = table["public_keys"]
         count = checked_count({COUNT: found.get("count", COUNT)})
         return _plans(tables, user=found["user"], salt=found["salt"], types=found["types"], count=count)
@@ -190,7 +192,10 @@ def planned(
             "by": table.by,
             "sums": table.sums,
             "events": table.events,
+            "means": table.means,
             "units": table.units,
+            "ratios": table.ratios,
+            "round": table.round,
             "caps": table.caps,
             "c_u": table.c_u,
             "tau": table.tau,

@@ -4,6 +4,7 @@ The mechanism is calibrated to a target or to a share of a budget, or it is give
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -182,9 +183,10 @@ def terms_for(
         assert payer is not None
         found: AnyMechanism
         if plan.public_keys is None:
-            found, stated = payer.share(plan, releases, weights, most_sigma)
+            with _in_plan(plan):
+                found, stated = payer.share(plan, releases, weights, most_sigma)
         else:
-            with renamed((place_of(_ONLY), "")):
+            with _in_plan(plan):
                 several, stated = payer.share_tables(plan, {_ONLY: _table(plan, weights)}, releases, None, most_sigma)
             (found,) = several.values()
         _check(plan, found)
@@ -198,16 +200,31 @@ def terms_for(
     assert delta is not None
     stated = {"epsilon": real("epsilon", epsilon)}
     if plan.public_keys is not None:
-        with renamed((place_of(_ONLY), "")):
+        with _in_plan(plan):
             solved = calibrate_tables({_ONLY: _table(plan, weights)}, epsilon=epsilon, delta=delta)
         _expect_use(solved.tables.values(), most_sigma)
         return Terms.of_one(solved.tables[_ONLY], stated)
-    found = calibrate(epsilon=epsilon, delta=delta, **_described(plan, weights)).mechanism
+    with _in_plan(plan):
+        found = calibrate(epsilon=epsilon, delta=delta, **_described(plan, weights)).mechanism
     _expect_use([found], most_sigma)
     return Terms.of_one(found, stated)
 
 
 _ONLY = "table"
+
+
+def _in_plan(plan: Plan) -> AbstractContextManager[None]:
+    """Errors of a calibration are about the arguments of publish: those of the only table have no name before them."""
+    inside = [
+        (f"{before}{place}", argument) for before in ("", f"{place_of(_ONLY)}/") for place, argument in plan.places
+    ]
+    return renamed(*inside, (place_of(_ONLY), ""))
+
+
+def _in_plans(plans: Plans) -> AbstractContextManager[None]:
+    """The same for several tables."""
+    named = ((place_of(name), pair) for name, plan in plans.named for pair in plan.places)
+    return renamed(*((f"{table}/{place}", f"{table}/{argument}") for table, (place, argument) in named))
 
 
 def terms_for_tables(
@@ -227,14 +244,16 @@ def terms_for_tables(
     drafts = {name: _table(plan, tables[name].weights, share=tables[name].share) for name, plan in plans.tables.items()}
     if releases is not None:
         assert payer is not None
-        shared, stated = payer.share_tables(plans, drafts, releases, shares, most_sigma)
+        with _in_plans(plans):
+            shared, stated = payer.share_tables(plans, drafts, releases, shares, most_sigma)
         for name, plan in plans.tables.items():
             _check(plan, shared[name])
         return Terms({name: shared[name] for name in plans.tables}, stated)
     if mechanism is None:
         assert epsilon is not None
         assert delta is not None
-        solved = calibrate_tables(drafts, epsilon=epsilon, delta=delta, shares=shares)
+        with _in_plans(plans):
+            solved = calibrate_tables(drafts, epsilon=epsilon, delta=delta, shares=shares)
         _expect_use(solved.tables.values(), most_sigma)
         return Terms(solved.tables, {"epsilon": real("epsilon", epsilon)})
     if shares is not None:
@@ -296,7 +315,11 @@ def _table(plan: Plan, weights: Mapping[str, Real] | None, **more: Any) -> Table
 
 def _described(plan: Plan, weights: Mapping[str, Real] | None) -> dict[str, Any]:
     """What a calibration must know of the plan: its bounds in whole units."""
-    return {"c_u": plan.c_u, "tau": plan.tau, "sums": plan.ranges, "caps": plan.caps, "weights": weights}
+    for name, value in (("ratios", plan.ratios), ("round", plan.is_rounded)):
+        if value:
+            raise InvalidParameter(name, "must be omitted: publish does not do it yet")
+    bounds = {"c_u": plan.c_u, "tau": plan.tau, "sums": plan.ranges, "caps": plan.caps}
+    return {**bounds, "weights": plan.weights(weights)}
 
 
 def _check(plan: Plan, mechanism: AnyMechanism) -> None:
@@ -316,12 +339,12 @@ def _check(plan: Plan, mechanism: AnyMechanism) -> None:
     if columns is None:
         if names or mechanism.mu_0 or mechanism.capped:
             raise InvalidParameter(
-                "mechanism/aggregates", "must have the columns of sums and then of events, in their order"
+                "mechanism/aggregates", "must have the columns of sums, then of events, then of means, in their order"
             )
         return
     if columns.names != names:
         raise InvalidParameter(
-            "mechanism/aggregates/names", "must be the columns of sums and then of events, in their order"
+            "mechanism/aggregates/names", "must be the columns of sums, then of events, then of means, in their order"
         )
     box = columns.sensitivity
     if not isinstance(box, Box):

@@ -12,12 +12,11 @@ from gsh.accuracy.means import Range, mean_intervals
 from gsh.accuracy.ratios import ratio_intervals
 from gsh.arguments import Real, Reals, real
 from gsh.errors import InvalidParameter, pointer_part
+from gsh.library.measures import COUNT
 from gsh.library.published_numbers import PublishedColumn, PublishedNumbers, level_of, published_numbers
 
 __all__ = ["mean_columns", "means", "ratio_columns", "ratios"]
 
-_COUNT = "count"
-"""The count of users, as the second part of a ratio. No other column has this name."""
 _CLOSE = 1e-9
 
 
@@ -126,7 +125,7 @@ def ratio_columns(
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise InvalidParameter(pointer, "must be a pair of columns, of which the second may be count")
         one = _given(mechanism, given, f"{pointer}/0", pair[0])
-        if pair[1] == _COUNT:
+        if pair[1] == COUNT:
             assert mechanism.aggregates is not None
             found[name] = one, Range(*user_range(mechanism.aggregates.sensitivity, one.place))
             continue

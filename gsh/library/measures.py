@@ -3,10 +3,15 @@
 kind      a record counts         one user adds to one group
 sum       ⌊x/unit + 1/2⌋          the total of the user's records, clipped to [least, most]
 events    1                       the same
+mean      ⌊x/unit + 1/2⌋          the same, less the middle of [least, most]
+
+A mean per user is a sum around the middle of its range: so one user changes it by half of the range at most, and half
+of the noise is enough. Its column is ``seconds_centred``, and ``gsh.means`` makes the mean of it.
 
 A unit is a power of two, or a power of ten such as 0.01 for columns of decimals. All of it is exact: totals are
-integers in units, and the double 0.01 stands for the number that it shows, in a unit and in its bounds. Only the range
-in a mechanism is of doubles: the smallest range of doubles that has all of it.
+integers in units, those of a mean in halves of its unit, because its middle may be one. The double 0.01 stands for the
+number that it shows, in a unit and in its bounds. Only the range in a mechanism is of doubles: the smallest range of
+doubles that has all of it.
 """
 
 import math
@@ -16,18 +21,22 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from gsh.accounting.numerics.doubles import double_above, double_below
+from gsh.accuracy.bounds import centred
 from gsh.arguments import Integer, Real, integer, real
 from gsh.errors import InvalidParameter
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ARGUMENTS", "Measure", "MeasureKind", "measures_of"]
+__all__ = ["ARGUMENTS", "COUNT", "Measure", "MeasureKind", "Ratio", "mean_column", "measures_of", "ratios_of"]
 
-MeasureKind: TypeAlias = Literal["sum", "events"]
+MeasureKind: TypeAlias = Literal["sum", "events", "mean"]
 
-ARGUMENTS: Final[Mapping[MeasureKind, str]] = {"sum": "sums", "events": "events"}
+ARGUMENTS: Final[Mapping[MeasureKind, str]] = {"sum": "sums", "events": "events", "mean": "means"}
 """The argument that has the measures of a kind."""
+
+COUNT: Final = "count"
+"""The column with the numbers of users, unless the caller names it; and in a ratio always."""
 
 _MOST_UNITS = 2**52
 _UNIT_EXPONENTS = 60
@@ -41,6 +50,7 @@ class Measure:
     """What one user adds to one group, in units, and in how many groups."""
 
     name: str
+    """What the caller calls it: the column of the events, or of a number of events."""
     kind: MeasureKind
     lower: float
     upper: float
@@ -53,6 +63,11 @@ class Measure:
     def source(self) -> str | None:
         """The column of the events that is added up. None: each record counts 1."""
         return None if self.kind == "events" else self.name
+
+    @property
+    def column(self) -> str:
+        """The column of the result."""
+        return centred(self.name) if self.kind == "mean" else self.name
 
     @property
     def pointer(self) -> str:
@@ -79,6 +94,37 @@ class Measure:
         """The upper bound in units, rounded inwards."""
         return math.floor(self._in_units(self.upper))
 
+    @property
+    def middle(self) -> float:
+        """What is taken from the total of each user: 0, but in a mean the middle of its range."""
+        return float(self._doubled_middle * self._unit / 2)
+
+    @property
+    def _doubled_middle(self) -> int:
+        return self.least + self.most if self.kind == "mean" else 0
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """What one user adds to one group at least and at most, in steps: units, or in a mean halves of them."""
+        if self.kind != "mean":
+            return self.least, self.most
+        return self.least - self.most, self.most - self.least
+
+    def in_steps(self, clipped: str) -> str:
+        """What a user adds to a group, as SQL: from the clipped total in units to steps."""
+        if self.kind != "mean":
+            return clipped
+        sign = "-" if self._doubled_middle >= 0 else "+"
+        return f"2 * {clipped} {sign} {abs(self._doubled_middle)}"
+
+    @property
+    def _unit(self) -> Fraction:
+        return Fraction(self.scale) if self.digits is None else Fraction(1, 10**self.digits)
+
+    @property
+    def _step(self) -> Fraction:
+        return self._unit / 2 if self.kind == "mean" else self._unit
+
     def _in_units(self, bound: float) -> Fraction:
         if self.digits is None:
             return Fraction(bound) / Fraction(self.scale)
@@ -87,20 +133,43 @@ class Measure:
     @property
     def range(self) -> tuple[float, float]:
         """What one user adds to one group at least and at most: doubles, farther apart if need be."""
-        unit = Fraction(self.scale) if self.digits is None else Fraction(1, 10**self.digits)
-        return double_below(self.least * unit), double_above(self.most * unit)
+        least, most = self.steps
+        return double_below(least * self._step), double_above(most * self._step)
 
-    def numbers(self, units: "pa.Array") -> "pa.Array":
-        """Integers in units as numbers: integers, doubles or decimals, exactly. They are at most 2⁵³."""
+    def numbers(self, steps: "pa.Array") -> "pa.Array":
+        """Integers in steps as numbers: integers, doubles or decimals, exactly. They are at most 2⁵³."""
         import pyarrow as pa  # noqa: PLC0415 - a plan needs none of it
         import pyarrow.compute as pc  # noqa: PLC0415
 
-        whole = units.cast(pa.int64())
+        whole = steps.cast(pa.int64())
         if self.digits is None:
-            return whole if self.scale == 1 else pc.multiply(whole.cast(pa.float64()), self.scale)
+            return whole if self._step == 1 else pc.multiply(whole.cast(pa.float64()), float(self._step))
+        digits = self.digits
+        if self.kind == "mean":  # a half of 0.01 is 5 times 0.001
+            whole, digits = pc.multiply(whole, 5), digits + 1
         decimals = whole.cast(pa.decimal128(_INTEGER_DIGITS, 0))
-        kind = pa.decimal128(_INTEGER_DIGITS, self.digits)
+        kind = pa.decimal128(_INTEGER_DIGITS, digits)
         return pa.Array.from_buffers(kind, len(decimals), decimals.buffers(), offset=decimals.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """The ratio of two published columns, or of one to the number of users."""
+
+    name: str
+    above: str
+    below: str
+    """``count`` is the number of users, whatever its column is called."""
+
+    @property
+    def pointer(self) -> str:
+        """The place of the ratio in the arguments."""
+        return f"ratios/{self.name}"
+
+
+def mean_column(name: str) -> str:
+    """The column with the mean per user."""
+    return f"{name}_mean"
 
 
 def measures_of(
@@ -108,11 +177,16 @@ def measures_of(
     *,
     sums: Mapping[str, tuple[Real, Real]] | None = None,
     events: Mapping[str, Integer] | None = None,
+    means: Mapping[str, tuple[Real, Real]] | None = None,
     units: Mapping[str, Real] | None = None,
     caps: Mapping[str, Integer] | None = None,
 ) -> tuple[Measure, ...]:
-    """The measures of the arguments, in their order: first the sums, then the events."""
-    given: list[tuple[MeasureKind, Mapping[str, Any]]] = [("sum", _mapping("sums", sums)), ("events", _bounds(events))]
+    """The measures of the arguments, in their order: first the sums, then the events, then the means."""
+    given: list[tuple[MeasureKind, Mapping[str, Any]]] = [
+        ("sum", _mapping("sums", sums)),
+        ("events", _bounds(events)),
+        ("mean", _mapping("means", means)),
+    ]
     kinds: dict[str, MeasureKind] = {}
     for kind, named in given:
         for name in named:
@@ -122,15 +196,36 @@ def measures_of(
                 )
             kinds[name] = kind
     scales, most_groups = _mapping("units", units), _mapping("caps", caps)
-    if any(kinds.get(name) != "sum" for name in scales):
-        raise InvalidParameter("units", "must name only columns of sums")
+    if any(kinds.get(name) not in ("sum", "mean") for name in scales):
+        raise InvalidParameter("units", "must name only columns of sums and means")
     if set(most_groups) - set(kinds):
-        raise InvalidParameter("caps", f"must name only columns of {' and '.join(ARGUMENTS.values())}")
+        raise InvalidParameter("caps", "must name only columns of sums, events and means")
     return tuple(
         _measure(name, kind, bounds, scales.get(name), most_groups.get(name), c_u)
         for kind, named in given
         for name, bounds in named.items()
     )
+
+
+def ratios_of(
+    given: Mapping[str, tuple[str, str]] | None, measures: Sequence[Measure], count: str
+) -> tuple[Ratio, ...]:
+    """The ratios of the argument ``ratios``, in their order. The name of the count is ``count`` in them too."""
+    columns = [each.name for each in measures if each.kind != "mean"]
+    there = f"must be of columns of sums and events, and the second may be {COUNT}; there are"
+    found = []
+    for name, pair in _mapping("ratios", given).items():
+        pointer = f"ratios/{name}"
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise InvalidParameter(pointer, "must be a pair of columns, such as ('likes', 'views')")
+        above, below = pair
+        below = COUNT if below == count else below
+        if above not in columns or below not in (*columns, COUNT):
+            raise InvalidParameter(pointer, f"{there} {', '.join(columns) or 'none'}")
+        if above == below:
+            raise InvalidParameter(pointer, "must be of two different columns")
+        found.append(Ratio(name, above, below))
+    return tuple(found)
 
 
 def _mapping(pointer: str, given: object) -> Mapping[str, Any]:
@@ -180,6 +275,13 @@ def _measure(name: str, kind: MeasureKind, bounds: object, unit: object, cap: ob
         raise InvalidParameter(pointer, "must stay within 2^52 units: sums could leave 2^53; take a larger unit")
     if made.least > made.most:
         raise InvalidParameter(pointer, "must have a whole number of units between the bounds")
+    if kind == "mean":
+        if made.least == made.most:
+            raise InvalidParameter(pointer, "must have bounds that are at least one unit apart")
+        if made.most - made.least > _MOST_UNITS:
+            raise InvalidParameter(
+                pointer, "must be at most 2^52 units wide, as sums stay within 2^53; take a larger unit"
+            )
     if made.least == made.most == 0:
         raise InvalidParameter(pointer, "must have a bound of at least one unit other than 0")
     return made

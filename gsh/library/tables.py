@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from gsh.accounting.aggregates import Aggregates, RelativeAggregates
 from gsh.accounting.calibration import compared_tables
@@ -12,6 +12,7 @@ from gsh.accounting.calibration.compared_tables import WayName
 from gsh.accounting.calibration.draft import Draft
 from gsh.accounting.mechanism import AnyMechanism
 from gsh.accounting.sensitivity import MOST_C_U
+from gsh.accuracy.bounds import centred
 from gsh.arguments import Integer, Real, instance, real
 from gsh.errors import InvalidParameter, pointer_part, renamed
 from gsh.library.measures import measures_of
@@ -31,15 +32,20 @@ __all__ = [
 ]
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """One group-by of a release, without its noise and its threshold.
 
     ``tau=None`` or ``public_keys`` say that the groups are public: all are published, and there is no threshold.
     ``share`` is relative to the shares of the other tables. ``events`` maps names to the most events of one user in one
-    group: each is a further column, from 0 to that number. ``by``, ``public_keys`` and ``units`` are for
-    ``gsh.publish``: the key columns, the list of public groups (a list, a column, a table or a file), and the units of
-    the sums. The other fields are those of ``gsh.calibrate``.
+    group: each is a further column, from 0 to that number. ``means`` maps names to ranges, as ``sums`` does; its
+    columns are around the middle of them, ``seconds_centred`` from −300 to 300 for (0, 600). ``by``, ``public_keys``,
+    ``units``, ``ratios`` and ``round`` are for ``gsh.publish``: the key columns, the list of public groups (a list, a
+    column, a table or a file), the units of sums and means, the ratios of columns, and whether published numbers are
+    rounded. The other fields are those of ``gsh.calibrate``.
     """
 
     by: str | Sequence[str] = ()
@@ -49,7 +55,10 @@ class Table:
     aggregates: Aggregates | RelativeAggregates | None = None
     sums: Mapping[str, tuple[Real, Real]] | None = None
     events: Mapping[str, Integer] | None = None
+    means: Mapping[str, tuple[Real, Real]] | None = None
     units: Mapping[str, Real] | None = None
+    ratios: Mapping[str, tuple[str, str]] | None = None
+    round: bool = False
     caps: Mapping[str, Integer] | None = None
     weights: Mapping[str, Real] | None = None
     share: Real = 1
@@ -60,18 +69,27 @@ class Table:
         return self.tau is None or self.public_keys is not None
 
     def draft(self) -> by_shares.TableDraft:
-        columns = Columns(aggregates=self.aggregates, sums=self._ranges(), caps=self.caps, weights=self.weights)
+        caps, weights = self._named(self.caps), self._named(self.weights)
+        columns = Columns(aggregates=self.aggregates, sums=self._ranges(), caps=caps, weights=weights)
         draft: Draft = draft_of(columns, c_u=self.c_u, tau=1 if self.tau is None else self.tau)
         return by_shares.TableDraft(draft, is_public=self.is_public)
 
     def _ranges(self) -> Mapping[str, tuple[Real, Real]] | None:
-        """The range of each further column: the sums, and then the events."""
-        if self.events is None:
+        """The range of each further column: the sums, the events, and then the means, around their middles."""
+        if self.events is None and self.means is None:
             return self.sums
-        found = {each.name: each.range for each in measures_of(MOST_C_U, events=self.events)}
+        units = {name: unit for name, unit in (self.units or {}).items() if name not in (self.sums or {})}
+        made = measures_of(MOST_C_U, events=self.events, means=self.means, units=units)
+        found = {each.column: each.range for each in made}
         if not isinstance(self.sums, Mapping | None) or found.keys() & (self.sums or {}).keys():
-            raise InvalidParameter("events", "must have other names than sums")
+            raise InvalidParameter("events" if self.means is None else "means", "must have other names than sums")
         return {**(self.sums or {}), **found}
+
+    def _named(self, given: Mapping[str, T] | None) -> Mapping[str, T] | None:
+        """Caps or weights by the names of columns. Callers name a mean as its column of the events."""
+        if not isinstance(given, Mapping) or not isinstance(self.means, Mapping):
+            return given
+        return {centred(name) if name in self.means else name: value for name, value in given.items()}
 
 
 @dataclass(frozen=True, slots=True)

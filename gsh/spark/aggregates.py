@@ -98,7 +98,7 @@ def aggregates(rows: DataFrame, plan: Plan, listed: DataFrame | None = None) -> 
         kept = kept.withColumn("_users", F.lit(1)).union(listed.select("*", *zeros, F.lit(0).alias("_users")))
         count = F.sum("_users")
     totals = [
-        F.expr(f"SUM({inner})" if max(-each.least, each.most) <= _SMALL else _exact_sum(inner))
+        F.expr(f"SUM({inner})" if max(map(abs, each.steps)) <= _SMALL else _exact_sum(inner))
         for inner, each in zip(sums, plan.measures, strict=True)
     ]
     groups = kept.repartition(plan.partitions, *keys).groupBy(*keys).agg(count, *totals)

@@ -92,11 +92,11 @@ def add_noise(
         return
     table = pa.Table.from_batches(filled)
     for each in plan.measures:
-        extremes = pc.min_max(table[each.name]).as_py()
+        extremes = pc.min_max(table[each.column]).as_py()
         if max(-extremes["min"], extremes["max"]) > MOST_COUNT:
             raise sum_too_large(each.pointer)
-        numbers = each.numbers(plain(table[each.name]))
-        table = table.set_column(table.column_names.index(each.name), each.name, numbers)
+        numbers = each.numbers(plain(table[each.column]))
+        table = table.set_column(table.column_names.index(each.column), each.column, numbers)
     noise, roles = noise_of(mechanism), plan.roles
     checked = check_table(noise, table, roles, POSTED if noise.is_public else None)
     yield from checked.release(stream_of(seed, plan_digest, checked.digest(), named))

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812 - as everyone calls it
 
 from gsh.accounting.mechanism import AnyMechanism
-from gsh.arguments import Integer, Real, text, texts
+from gsh.arguments import Integer, Real, flag, text, texts
 from gsh.certificate import Certificate
 from gsh.errors import InvalidParameter, sum_too_large
 from gsh.events.folders import checked_folders
@@ -63,7 +63,10 @@ def publish(
     public_keys: "KeysLike | None" = None,
     sums: Mapping[str, tuple[Real, Real]] | None = None,
     events: Mapping[str, Integer] | None = None,
+    means: Mapping[str, tuple[Real, Real]] | None = None,
     units: Mapping[str, Real] | None = None,
+    ratios: Mapping[str, tuple[str, str]] | None = None,
+    round: bool = False,  # noqa: A002 - the word for it
     c_u: Integer | None = None,
     caps: Mapping[str, Integer] | None = None,
     weights: Mapping[str, Real] | None = None,
@@ -116,8 +119,9 @@ def publish(
         salt = salt_of_release(payer.budget, payer.once)
         place = Place(to, f".{salt[:16]}", tables=folders)
         keeper = ByService(payer, description, unprotected)
-    table: dict[str, Any] = {"by": by, "public_keys": public_keys, "sums": sums, "events": events, "units": units}
-    table |= {"c_u": c_u, "caps": caps, "weights": weights, "tau": tau}
+    table: dict[str, Any] = {"by": by, "public_keys": public_keys, "sums": sums, "events": events, "means": means}
+    table |= {"units": units, "ratios": ratios, "c_u": c_u, "caps": caps, "weights": weights, "tau": tau}
+    table |= {"round": flag("round", round) or None}
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
     aim |= {"most_sigma": most_sigma, "payer": payer}
     origin = Origin(text("user", user), data, lambda: _local_files(data))
@@ -162,8 +166,7 @@ def _one(
     for name in ("by", "c_u"):
         if fields[name] is None:
             raise InvalidParameter(name, "must be given, or tables in place of it")
-    if fields["tau"] is None:
-        fields["tau"] = 1
+    fields |= {"tau": 1 if fields["tau"] is None else fields["tau"], "round": bool(fields["round"])}
     listed = {} if public_keys is None else {"": public_keys_of(public_keys, checked_keys(fields["by"]), origin=origin)}
     digest = listed[""].digest if listed else None
     plan = make_plan(**fields, **further, user=origin.user, public_keys=digest)

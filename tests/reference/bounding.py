@@ -33,9 +33,10 @@ def bounded_tables(
 def bounded(
     events: list[dict[str, Any]], plan: dict[str, Any], keys: list[tuple[Any, ...]] | None = None
 ) -> Aggregates:
-    """The number of users and the measures in units of each group with at least τ users. ``plan`` is a plan as JSON.
+    """The number of users and the measures of each group with at least τ users. ``plan`` is a plan as JSON.
 
-    ``keys`` lists public groups: records of other groups do not exist, and every listed group is in the result.
+    Measures are in units, and those of means in halves of them. ``keys`` lists public groups: records of other groups
+    do not exist, and every listed group is in the result.
     """
     measures = plan["measures"] if "measures" in plan else [{"kind": "sum", **each} for each in plan["sums"]]
     if keys is not None:
@@ -53,7 +54,7 @@ def bounded(
     groups = {key: [0] * (1 + len(measures)) for key in keys or ()}
     for user, totals_of in added.items():
         kept = sorted(totals_of, key=lambda key: _lot(plan["salt"], user, key, ""))[: plan["c_u"]]
-        values = {key: [_clipped(total, measure) for total, measure in zip(totals_of[key], measures, strict=True)]
+        values = {key: [_added(total, measure) for total, measure in zip(totals_of[key], measures, strict=True)]
                   for key in kept}  # fmt: skip
         for j, column in enumerate(measures):
             if column["groups"] is not None:
@@ -91,13 +92,18 @@ def _units(value: Any, unit: float) -> int:
     return math.floor(scaled + 0.5)
 
 
-def _clipped(total: int, column: dict[str, Any]) -> int:
+def _added(total: int, measure: dict[str, Any]) -> int:
+    """In a mean, twice the distance of the total from the middle of its range: the middle may be half of a unit."""
+    least, most = _range(measure)
+    clipped = max(least, min(most, total))
+    return 2 * clipped - least - most if measure["kind"] == "mean" else clipped
+
+
+def _range(column: dict[str, Any]) -> tuple[int, int]:
     unit, lower, upper = (column["unit"] or 1.0), column["lower"], column["upper"]
     if _is_decimal(unit):  # then 0.3 is three tenths in the bounds too
         unit, lower, upper = map(repr, (unit, lower, upper))
-    least = math.ceil(Fraction(lower) / Fraction(unit))
-    most = math.floor(Fraction(upper) / Fraction(unit))
-    return max(least, min(most, total))
+    return math.ceil(Fraction(lower) / Fraction(unit)), math.floor(Fraction(upper) / Fraction(unit))
 
 
 def _lot(salt: str, user: Any, key: tuple[Any, ...], column: str) -> str:

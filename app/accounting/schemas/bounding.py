@@ -8,7 +8,7 @@ from typing_extensions import TypeAliasType
 from app.schemas.scalars import MOST_COLUMNS, ColumnName, GroupsPerUser
 from app.schemas.strict import Strict, without_default
 
-__all__ = ["BOUND_EXAMPLES", "BoundAnswer", "BoundRequest", "EventsIn", "NeededColumn", "SumIn"]
+__all__ = ["BOUND_EXAMPLES", "BoundAnswer", "BoundRequest", "EventsIn", "MeanIn", "NeededColumn", "SumIn"]
 
 SqlDialect = TypeAliasType(
     "SqlDialect",
@@ -56,6 +56,14 @@ class SumIn(Strict):
     )
 
 
+class MeanIn(SumIn):
+    """A column of the events whose mean per user is wanted: it is added up around the middle of its range."""
+
+    name: ColumnName = Field(title="Name", description="The name of the column.", examples=["seconds"])
+    lower: float = Field(title="Lower", description="The least that one user has in one group.", examples=[0])
+    upper: float = Field(title="Upper", description="The most that one user has in one group.", examples=[600])
+
+
 class EventsIn(Strict):
     """A column with the number of events: each record counts 1. The events need no column for it."""
 
@@ -100,6 +108,15 @@ class BoundRequest(Strict):
         description="Columns with the number of events. They come after the sums.",
         examples=[[{"name": "views", "most": 20}]],
     )
+    means: list[MeanIn] = Field(
+        default=[],
+        max_length=MOST_COLUMNS,
+        json_schema_extra=without_default,
+        title="Means",
+        description="Columns for means per user: seconds_centred has the sum of what each user has, less the middle "
+        "of the range, in halves of the unit. They come last.",
+        examples=[[{"name": "seconds", "lower": 0, "upper": 600}]],
+    )
     types: ColumnTypes = Field(
         default={},
         json_schema_extra=without_default,
@@ -124,7 +141,9 @@ class NeededColumn(Strict):
     role: ColumnRole = Field(title="Role", description="What the query uses it for.", examples=["sum"])
     type: str = Field(title="Type", description="The type that the query takes it as.", examples=["integer"])
     unit: float | None = Field(
-        title="Unit", description="The query gives whole numbers of this; null unless it is a sum.", examples=[1]
+        title="Unit",
+        description="The query gives whole numbers of this, or in a mean of its half; null unless it is added up.",
+        examples=[1],
     )
 
 

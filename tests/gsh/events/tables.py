@@ -85,6 +85,7 @@ def draws(draw: st.DrawFn) -> tuple[pa.Table, dict[str, str], Plan]:
     user = draw(st.sampled_from(sorted(KEYS)))
     keys = draw(st.lists(st.sampled_from(sorted(KEYS)), min_size=1, max_size=3, unique=True))
     sums = draw(st.lists(st.sampled_from(sorted(NUMBERS)), max_size=2, unique=True))
+    means = [name for name in sums if draw(st.booleans())]
     columns: dict[str, tuple[pa.DataType, list[Any]]] = {}
     rows = draw(st.integers(0, 25))
     for name, kind in (("user_id", user), *((f"k {key}", key) for key in keys)):
@@ -97,12 +98,14 @@ def draws(draw: st.DrawFn) -> tuple[pa.Table, dict[str, str], Plan]:
     kinds |= {name: NUMBERS[name][1] for name in sums}
     c_u = draw(st.integers(1, 6))
     bounds = st.tuples(st.integers(-9, 9), st.integers(-9, 9)).map(sorted).filter(any)
+    apart = bounds.filter(lambda bound: bound[0] < bound[1])
     unit = {name: NUMBERS[name][2] for name in sums}
     events = {name: draw(st.integers(1, 5)) for name in draw(st.sampled_from([[], ["records"]]))}
     plan = make_plan(
         user="user_id",
         by=[f"k {key}" for key in keys],
-        sums={name: tuple(bound * _step(unit[name]) for bound in draw(bounds)) for name in sums},
+        sums={name: _in_units(draw(bounds), unit[name]) for name in sums if name not in means},
+        means={name: _in_units(draw(apart), unit[name]) for name in means},
         units={name: each for name, each in unit.items() if each is not None},
         c_u=c_u,
         caps={name: draw(st.integers(1, c_u)) for name in [*sums, *events] if draw(st.booleans())},
@@ -113,6 +116,10 @@ def draws(draw: st.DrawFn) -> tuple[pa.Table, dict[str, str], Plan]:
     )
     table = pa.table({name: pa.array(values, kind) for name, (kind, values) in columns.items()})
     return table, kinds, plan
+
+
+def _in_units(bounds: list[int], unit: float | None) -> tuple[float, ...]:
+    return tuple(bound * _step(unit) for bound in bounds)
 
 
 def _step(unit: float | None) -> float:
@@ -177,9 +184,13 @@ _SUMS: dict[str, Any] = {
 NASTY_SUMS = make_plan(**_SUMS)
 """Sums alone: a plan of the first version."""
 _FURTHER: dict[str, Any] = {
+    "sums": {"likes": (-5, 5), "seconds": (-1.5, 600)},
+    "means": {"paid": (0, 2**30 - 0.25), "seen": (0, 1)},
+    "ratios": {"likes_per_record": ("likes", "records"), "per_person": ("seconds", "people")},
+    "round": True,
     "units": {"seconds": 2.0**-10, "paid": 0.01},
     "events": {"records": 2},
-    "caps": _SUMS["caps"] | {"records": 9},
+    "caps": _SUMS["caps"] | {"records": 9, "seen": 12},
     "names": {"count": "people"},
 }
 NASTY_PLAN = make_plan(**_SUMS | _FURTHER)

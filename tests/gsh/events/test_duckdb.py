@@ -64,9 +64,10 @@ def in_units(table: pa.Table, plan: Plan) -> Aggregates:
     """The aggregates of the engine in units, which are whole numbers."""
     for place, measure in enumerate(plan.measures, len(plan.by) + 1):
         unit = Fraction(measure.scale) if measure.digits is None else Fraction(1, 10**measure.digits)
-        units = [Fraction(value) / unit for value in table[measure.name].to_pylist()]
+        unit /= 2 if measure.kind == "mean" else 1
+        units = [Fraction(value) / unit for value in table[measure.column].to_pylist()]
         assert all(each.denominator == 1 for each in units)
-        table = table.set_column(place, measure.name, pa.array(list(map(int, units)), pa.int64()))
+        table = table.set_column(place, measure.column, pa.array(list(map(int, units)), pa.int64()))
     return rows_of([tuple(row.values()) for row in table.to_pylist()], len(plan.by))
 
 

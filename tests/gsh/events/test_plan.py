@@ -61,6 +61,12 @@ def test_the_digest_is_of_every_part_of_a_plan() -> None:
         {"events": {"views": 21}},
         {"events": {"records": 20}},
         {"events": {"views": 20}, "caps": {"views": 4}},
+        {"sums": {"likes": (0, 1)}, "means": {"seconds": (0, 600)}},
+        {"sums": {"likes": (0, 1)}, "means": {"seconds": (0, 601)}},
+        {"ratios": {"likes_per_second": ("likes", "seconds")}},
+        {"ratios": {"per_second": ("likes", "seconds")}},
+        {"ratios": {"per_second": ("likes", "count")}},
+        {"round": True},
     )
     digests = {make_plan(**GOOD | change).digest for change in ({}, *changes)}
 
@@ -72,7 +78,10 @@ def test_the_digest_is_the_same_for_every_version() -> None:
     assert NASTY_SUMS.digest == "99124364ef8e4abe04127673a8af4052d0a08a6a697a570639ee4c5ec60987dc"
     assert NASTY_SUMS.to_json()["version"] == 1
     assert make_plan(**GOOD | {"tau": None, "public_keys": "0" * 64}).to_json()["version"] == 2
-    assert NASTY_PLAN.to_json()["version"] == 3
+    of_measures = make_plan(**GOOD | {"events": {"views": 20}, "names": {"count": "people"}})
+    assert of_measures.to_json()["version"] == 3
+    assert of_measures.digest == "d099deec38e8a90de4fac5f8f0e9f855338c84cd8132117e2d961289ec7ecfb2"
+    assert NASTY_PLAN.to_json()["version"] == 4
 
 
 @pytest.mark.parametrize(
@@ -137,6 +146,29 @@ def test_the_digest_is_the_same_for_every_version() -> None:
         ({"events": {"key": 1}}, "events/key"),
         ({"events": {"views": 1}, "units": {"views": 1}}, "units"),
         ({"events": {"views": 1}, "caps": {"views": 17}}, "caps/views"),
+        ({"means": {"likes": (0, 1)}}, "means/likes"),
+        ({"means": {"visits": (1, 1)}}, "means/visits"),
+        ({"means": {"visits": (0, 0.5)}}, "means/visits"),
+        ({"means": {"visits": 3}}, "means/visits"),
+        ({"means": ["visits"]}, "means"),
+        ({"means": {"visits": (-(2**52), 2**52)}}, "means/visits"),
+        ({"means": {"visits": (0, 9)}, "events": {"visits": 9}}, "means/visits"),
+        ({"means": {"visits": (0, 9)}, "events": {"visits_mean": 9}}, "means/visits"),
+        ({"means": {"visits": (0, 9)}, "events": {"visits_centred": 9}}, "means/visits"),
+        ({"means": {"visits": (0, 9)}, "by": ["visits_mean_low"]}, "by"),
+        ({"means": {"User_ID": (0, 9)}}, "means/User_ID"),
+        ({"ratios": "likes/seconds"}, "ratios"),
+        ({"ratios": {"per_second": "likes/seconds"}}, "ratios/per_second"),
+        ({"ratios": {"per_second": ("likes", "likes")}}, "ratios/per_second"),
+        ({"ratios": {"per_second": ("count", "likes")}}, "ratios/per_second"),
+        ({"ratios": {"per_second": ("likes", "views")}}, "ratios/per_second"),
+        ({"ratios": {"per_second": (["likes"], "seconds")}}, "ratios/per_second"),
+        ({"ratios": {"per": ("likes", "visits")}, "means": {"visits": (0, 9)}}, "ratios/per"),
+        ({"ratios": {"likes": ("likes", "seconds")}}, "ratios/likes"),
+        ({"ratios": {"URL": ("likes", "seconds")}}, "ratios/URL"),
+        ({"ratios": {"": ("likes", "seconds")}}, "ratios/"),
+        ({"ratios": {"user_id": ("likes", "seconds")}}, "ratios/user_id"),
+        ({"round": 1}, "round"),
         ({"c_u": 0}, "c_u"),
         ({"c_u": 1.5}, "c_u"),
         ({"tau": -1}, "tau"),

@@ -93,6 +93,34 @@ def test_the_number_of_events_takes_its_share_of_the_noise() -> None:
     assert deviations[0][1] > deviations[1][1]
 
 
+def test_a_mean_is_a_sum_around_the_middle_of_its_range() -> None:
+    """What each user has, less the middle: one user changes it by half of the range. Missing values are 0."""
+    seconds = gsh.Aggregates(
+        names=["likes_centred"], covariance=[[1e-4]], sensitivity=gsh.box(lower=[-1.5], upper=[1.5])
+    )
+    mechanism = gsh.Mechanism(c_u=6, tau=1, tau_star=1.5, sigma=0.01, aggregates=seconds)
+    asked: dict[str, Any] = {"user": "user_id", "by": "url", "means": {"likes": (0, 3)}, "c_u": 6}
+    private = gsh.publish(EVENTS, **asked, mechanism=mechanism, _salt=PLAN.salt)
+
+    plan = private.plan.to_json()
+    expected = {key: row for key, row in bounded(as_events(EVENTS), plan).items() if row[0] > 1}
+    rows = private.table.to_pylist()
+    assert {(row["url"],): (round(row["count"]), round(2 * row["likes_centred"])) for row in rows} == expected
+    as_sum = plan | {"measures": [{**plan["measures"][0], "kind": "sum"}]}
+    totals = {key: row for key, row in bounded(as_events(EVENTS), as_sum).items() if row[0] > 1}
+    assert {key: (users, 2 * total - 3 * users) for key, (users, total) in totals.items()} == expected
+
+
+def test_a_mean_needs_half_of_the_noise_of_a_sum() -> None:
+    asked: dict[str, Any] = {"user": "user_id", "by": "url", "c_u": 6, "epsilon": 1, "delta": 1e-6}
+    columns: tuple[dict[str, Any], ...] = ({"sums": {"likes": (0, 5)}}, {"means": {"likes": (0, 5)}})
+    total, mean = (gsh.publish(EVENTS, **asked, **each, weights={"likes": 2}).mechanism for each in columns)
+
+    assert total.sigma == mean.sigma
+    deviations = [each.aggregates.covariance[0][0] ** 0.5 for each in (total, mean) if each.aggregates is not None]
+    assert deviations[1] == pytest.approx(deviations[0] / 2)
+
+
 CENTS = EVENTS.append_column("paid", pa.array([Decimal(n).scaleb(-2) for n in range(300)], pa.decimal128(9, 2)))
 
 
