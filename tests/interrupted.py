@@ -43,11 +43,13 @@ class Proxy:
         self.reached: list[Place] = []
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listening = threading.Thread(target=self._listen, daemon=True)
+        self._listening.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
+        self._listening.join()  # else it could accept at a later listener with the same descriptor
         self._listener.close()
 
     def _listen(self) -> None:

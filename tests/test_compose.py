@@ -110,9 +110,10 @@ def test_the_image_installs_exact_versions_with_hashes() -> None:
     for package, (version, hashes) in (service | build).items():
         assert constrained.get(package, version) == version, f"{package}: run make hashes"
         assert hashes
-    for line in re.findall(r"pip install(?:.|\\\n)+?--requirement .*", DOCKERFILE):
+    installations = re.findall(r"pip install(?:.|\\\n)+?--requirement .*", DOCKERFILE)
+    assert len(installations) == DOCKERFILE.count("--requirement") == 3
+    for line in installations:
         assert {"--require-hashes", "--no-deps", "--only-binary=:all:"} <= {*line.split()}
-    assert DOCKERFILE.count("--requirement") == 2
 
 
 def test_the_base_may_have_a_digest_and_the_image_says_which() -> None:

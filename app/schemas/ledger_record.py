@@ -8,7 +8,7 @@ from typing_extensions import TypeAliasType
 from app.ledger import releases
 from app.ledger.periods import PERIOD_LABEL, Renews
 from app.schemas.scalars import Digest
-from app.schemas.strict import OrAbsent, Strict
+from app.schemas.strict import Strict
 
 __all__ = [
     "ANCESTOR_ENTRIES",
@@ -110,7 +110,9 @@ class PaidBy(Strict):
         "not undo releases.",
         examples=[{"epsilon": 1.0, "delta": 1e-4}],
     )
-    ancestors: OrAbsent[list[PaidToo]] = Field(
+    ancestors: list[PaidToo] | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
         title="Ancestors",
         description="The parent of the budget, the parent of that one, and so on; absent without a parent. All of them "
         "were charged, and each promises for all releases of the budgets below it together.",

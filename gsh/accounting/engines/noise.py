@@ -15,7 +15,7 @@ from flint import arb
 __all__ = ["AnyKind", "CountNoise", "Keeps", "NoiseKind", "Reach", "floor_of", "of_sign", "steps_to_publish"]
 
 NoiseKind = Literal["gaussian", "rounded-gaussian", "discrete-gaussian", "laplace", "rounded-laplace", "geometric"]
-AnyKind = NoiseKind | Literal["truncated-geometric"]
+AnyKind = Literal[NoiseKind, "truncated-geometric"]
 """And what publishes the keys alone."""
 Keeps = Literal[">=", ">"]
 

@@ -52,9 +52,20 @@ PROPERTIES = {
 }
 
 
+REGISTRY = jsonschema_rs.Registry([("urn:document", DOCUMENT)])
+
+
 def validator(schema: Json) -> jsonschema_rs.Validator:
-    """For a schema of the document, with the schemas that it refers to."""
-    return jsonschema_rs.validator_for(schema | {"components": DOCUMENT["components"]})
+    """For a schema of the document, which refers to other ones."""
+    return jsonschema_rs.validator_for(absolute(schema), registry=REGISTRY)
+
+
+def absolute(schema: Any) -> Any:
+    """The same with references that lead from everywhere to the document."""
+    if isinstance(schema, dict):
+        own = {name: absolute(each) for name, each in schema.items() if name not in {"example", "examples"}}
+        return own | ({"$ref": f"urn:document{own['$ref']}"} if isinstance(own.get("$ref"), str) else {})
+    return [absolute(each) for each in schema] if isinstance(schema, list) else schema
 
 
 def models(base: type[BaseModel] = Strict) -> Iterator[type[BaseModel]]:

@@ -143,10 +143,15 @@ def test_a_client_that_prefers_html_gets_html(client: Client, accept: str, is_ht
 @pytest.mark.parametrize("name", ["nothing", "Busy", "busy.html", "%3Cscript%3E"])
 @pytest.mark.parametrize("accept", ["*/*", BROWSER])
 def test_an_unknown_problem_is_404(client: Client, name: str, accept: str) -> None:
+    """As every other address that does not exist: a page for a browser, and a problem document for a program."""
     response = client.request("GET", f"/problems/{name}", headers={"accept": accept})
 
-    problem_errors(response, 404, "not-found")
-    assert "script" not in response.text
+    if accept == BROWSER:
+        assert response.status_code == 404
+        assert "There is no such page" in response.text
+    else:
+        problem_errors(response, 404, "not-found")
+    assert "<script>" not in response.text
 
 
 def test_a_status_without_a_kind_has_the_type_about_blank() -> None:

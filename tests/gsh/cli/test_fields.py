@@ -61,6 +61,7 @@ SAME = {
     "source": ("source", "--from"),
     "survey": ("survey", "--survey-sigma"),
     "after_survey": ("survey", "--survey-sigma"),
+    "chosen": ("survey", "--survey-sigma"),
 }
 """Fields whose argument or option has another name."""
 OF_A_MECHANISM = {"mechanism", "tables"}
@@ -85,6 +86,11 @@ WITHOUT_OPTION = {
     ("utility", "below"): "for the pages: client.utility",
     ("release", "provenance"): "gsh publish fills it in; a person cannot vouch for an engine",
     ("chargeBudget", "provenance"): "as above",
+    **{
+        (operation, field): "a job that made a survey states it: the survey= of the client"
+        for operation in ("release", "chargeBudget")
+        for field in ("survey", "after_survey", "chosen")
+    },
 }
 
 

@@ -37,11 +37,13 @@ class Flaky:
         self.faults: list[Fault] = []
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listening = threading.Thread(target=self._listen, daemon=True)
+        self._listening.start()
         return self
 
     def __exit__(self, *_error: object) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
+        self._listening.join()  # else it could accept at a later listener with the same descriptor
         self._listener.close()
 
     def wait_for(self, requests: int) -> None:
