@@ -1,24 +1,27 @@
-"""gsh keys: create, list, rotate and revoke access keys. ``python -m app.keys`` is the same.
+"""gsh keys: create, list, rotate and revoke access keys, and read the history of access. ``python -m app.keys`` is the
+same.
 
-``gsh --help`` loads this module, so it loads the ledger only when a command runs.
+The commands work at the ledger, or over HTTP with ``--service``. ``gsh --help`` loads this module, so it loads the
+ledger and the client only when a command runs.
 """
 
+import dataclasses
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from app.ledger.clock import after, now, written
+from app.ledger.clock import after, expiry_of, now
 from app.ledger.scopes import Scope
 from gsh.cli import run
+from gsh.cli.connection import KeyFile, connected
 from gsh.cli.output import AsJson, line, note, show
 
 if TYPE_CHECKING:
-    from app.ledger.access_keys import AccessKey
     from app.ledger.store import Ledger
 
 __all__ = ["keys", "main"]
@@ -26,24 +29,19 @@ __all__ = ["keys", "main"]
 keys = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="Create, list, rotate and revoke access keys of the ledger GSH_LEDGER.",
+    help="Create, list, rotate and revoke access keys: of the ledger GSH_LEDGER, or of a service.",
 )
 
 _SECONDS = {"m": 60, "h": 3600, "d": 86400}
 
 
 def _expiry(text: str | None) -> str | None:
-    """A date is its first second. A time without an offset is in UTC."""
     if text is None:
         return None
     try:
-        given = datetime.fromisoformat(text)
-        time = given.astimezone(UTC) if given.tzinfo else given.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        raise typer.BadParameter("must be a date or a time in ISO 8601, such as 2027-01-31") from None
-    if not datetime.now(UTC) < time < datetime(3000, 1, 1, tzinfo=UTC):
-        raise typer.BadParameter("must be in the future, and before the year 3000")
-    return written(time)
+        return expiry_of(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def _overlap(text: str) -> str:
@@ -52,15 +50,19 @@ def _overlap(text: str) -> str:
     return text
 
 
-def _budgets(names: list[str] | None) -> list[str]:
-    from app.ledger.state import BUDGET_ID
+def _budgets(patterns: list[str] | None) -> list[str]:
+    from app.ledger.patterns import BUDGET_PATTERN
 
-    if not all(re.fullmatch(BUDGET_ID, name) for name in names or ()):
-        raise typer.BadParameter("must be letters, digits, dots, dashes and underscores")
-    return names or []
+    if not all(re.fullmatch(BUDGET_PATTERN, pattern) for pattern in patterns or ()):
+        raise typer.BadParameter("must be letters, digits, dots, dashes, underscores and stars")
+    return patterns or []
 
 
 KeyId: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="As gsh keys list shows it.")]
+Place: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--service", metavar="URL", help="Over HTTP, with an access key of scope admin; else at GSH_LEDGER."),
+]
 Expires: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -74,26 +76,39 @@ def create(
     scope: Annotated[list[Scope], typer.Option("--scope", help="What it may do. Repeatable.")],
     budget: Annotated[
         list[str] | None,
-        typer.Option("--budget", metavar="ID", callback=_budgets, help="Bind it to a budget. Repeatable."),
+        typer.Option(
+            "--budget", metavar="PATTERN", callback=_budgets, help="Bind it to budgets: web, web@*, a-*. Repeatable."
+        ),
     ] = None,
     text: Annotated[str, typer.Option("--note", metavar="TEXT", help="For people.")] = "",
     expires: Expires = None,
+    service: Place = None,
+    key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> int:
     """Create an access key, and print it once."""
+    if service is not None:
+        with connected(service, key_file, None) as client:
+            names: Any = [each.value for each in scope]
+            made = client.access_keys.create(names, budgets=budget or (), note=text, expires_at=expires)
+        return _show(made.key, made.id, made.expires_at, as_json)
     from app.ledger.access_keys import new_key
 
     key, kept = new_key(frozenset(each.value for each in scope), frozenset(budget or ()), text, now(), expires)
     with _opened(make=True) as ledger:
         ledger.keys.add(kept)
-    return _show(key, kept, as_json)
+    return _show(key, kept.id, kept.expires_at, as_json)
 
 
 @keys.command("list", epilog="Example:  gsh keys list")
-def list_keys(as_json: AsJson = False) -> int:
+def list_keys(service: Place = None, key_file: KeyFile = None, as_json: AsJson = False) -> int:
     """List all access keys, without their secrets."""
+    if service is not None:
+        with connected(service, key_file, None) as client:
+            _list([dataclasses.asdict(each) for each in client.access_keys], as_json)
+        return 0
     with _opened() as ledger:
-        _list(ledger, as_json)
+        _list(_described(ledger), as_json)
     return 0
 
 
@@ -107,33 +122,72 @@ def rotate(
         ),
     ] = "1d",
     expires: Expires = None,
+    service: Place = None,
+    key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> int:
     """Create an access key in place of another, and print it once.
 
     Without --expires it lives as long as the old one was made for.
     """
+    seconds = 0 if overlap == "0" else int(overlap[:-1]) * _SECONDS[overlap[-1]]
+    if service is not None:
+        with connected(service, key_file, None) as client:
+            made = client.access_keys.rotate(key_id, overlap_seconds=seconds, expires_at=expires)
+        return _show(made.key, made.id, made.expires_at, as_json)
     at = now()
-    until = after(at, 0 if overlap == "0" else int(overlap[:-1]) * _SECONDS[overlap[-1]])
+    until = after(at, seconds)
     with _opened() as ledger:
         rotated = ledger.keys.rotate(key_id, at, until, expires)
     if rotated is None:
         note("No active access key has this id, or it was replaced before.")
         return 1
     note(f"Access key {key_id} expires at {until}, if not before.")
-    return _show(*rotated, as_json)
+    key, kept = rotated
+    return _show(key, kept.id, kept.expires_at, as_json)
 
 
 @keys.command(epilog="Example:  gsh keys revoke 4f1c2a9b")
-def revoke(key_id: KeyId, as_json: AsJson = False) -> int:
+def revoke(key_id: KeyId, service: Place = None, key_file: KeyFile = None, as_json: AsJson = False) -> int:
     """End an access key, within a second."""
-    with _opened() as ledger:
-        is_revoked = ledger.keys.revoke(key_id, now())
-    if not is_revoked:
-        note("No active access key has this id.")
-        return 1
+    if service is not None:
+        with connected(service, key_file, None) as client:
+            client.access_keys.revoke(key_id)
+    else:
+        with _opened() as ledger:
+            is_revoked = ledger.keys.revoke(key_id, now())
+        if not is_revoked:
+            note("No active access key has this id.")
+            return 1
     if as_json:
         show({"id": key_id, "revoked": True}, as_json=True)
+    return 0
+
+
+@keys.command(epilog="Example:  gsh keys history --limit 5")
+def history(
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The most entries to show.")] = 20,
+    service: Place = None,
+    key_file: KeyFile = None,
+    as_json: AsJson = False,
+) -> int:
+    """Who made, rotated and revoked access keys, and who read stored answers: the latest first."""
+    if service is not None:
+        with connected(service, key_file, None) as client:
+            found = [dataclasses.asdict(each) for each in islice(client.access_keys.history(), limit)]
+        entries = [{name: value for name, value in each.items() if value is not None} for each in found]
+    else:
+        with _opened() as ledger:
+            recorded = ledger.keys.history(None, limit)
+        entries = [
+            {"number": each.number, "kind": each.kind, "at": each.at, "hash": each.hash} | each.details
+            for each in recorded
+        ]
+    if as_json:
+        show(entries, as_json=True)
+        return 0
+    for entry in entries:
+        line("  ".join([str(entry["number"]), entry["at"], entry["kind"], *_said(entry), entry["hash"][:16]]))
     return 0
 
 
@@ -144,9 +198,9 @@ def seal(as_json: AsJson = False) -> int:
     Check the list before.
     """
     with _opened() as ledger:
-        ledger.keys.seal()
+        ledger.keys.seal(now())
         ledger.seal()
-        _list(ledger, as_json)
+        _list(_described(ledger), as_json)
     return 0
 
 
@@ -168,55 +222,51 @@ def _opened(*, make: bool = False) -> Iterator["Ledger"]:
         raise typer.Exit(2) from None
 
 
-def _show(key: str, kept: "AccessKey", as_json: bool) -> int:
+def _show(key: str, key_id: str, expires_at: str | None, as_json: bool) -> int:
     """The access key itself on standard output, for this one time. Only its hash is stored."""
     if as_json:
-        show({"key": key, "id": kept.id, "expires_at": kept.expires_at}, as_json=True)
+        show({"key": key, "id": key_id, "expires_at": expires_at}, as_json=True)
         return 0
     line(key)
-    expiry = "" if kept.expires_at is None else f", which expires at {kept.expires_at}"
-    note(f"Created access key {kept.id}{expiry}. It is not shown again.")
+    expiry = "" if expires_at is None else f", which expires at {expires_at}"
+    note(f"Created access key {key_id}{expiry}. It is not shown again.")
     return 0
 
 
-def _list(ledger: "Ledger", as_json: bool) -> None:
-    found = ledger.keys.read()
-    replacements = {key.replaces: key.id for key in found.every if key.replaces is not None}
+def _described(ledger: "Ledger") -> list[dict[str, Any]]:
+    found, at = ledger.keys.read(), now()
+    return [found.shown(key, at) for key in found.every]
+
+
+def _list(described: Sequence[dict[str, Any]], as_json: bool) -> None:
     if as_json:
-        show([_described(key, found.is_sealed(key), replacements.get(key.id)) for key in found.every], as_json=True)
+        show([*described], as_json=True)
         return
-    for key in found.every:
-        state = _state(key, now()) if found.is_sealed(key) else "NOT SEALED, so not accepted"
-        scopes, budgets = ",".join(sorted(key.scopes)), ",".join(sorted(key.budgets)) or "all budgets"
-        parts = [key.id, state, f"made {key.made_at}"]
-        parts += [] if key.replaces is None else [f"replaces {key.replaces}"]
-        parts += [f"replaced by {replacements[key.id]}"] if key.id in replacements else []
-        line("  ".join([*parts, scopes, budgets, key.note]))
+    for key in described:
+        scopes, budgets = ",".join(key["scopes"]), ",".join(key["budgets"]) or "all budgets"
+        parts = [key["id"], _state(key), f"made {key['made_at']}"]
+        parts += [] if key["replaces"] is None else [f"replaces {key['replaces']}"]
+        parts += [] if key["replaced_by"] is None else [f"replaced by {key['replaced_by']}"]
+        line("  ".join([*parts, scopes, budgets, key["note"]]))
 
 
-def _described(key: "AccessKey", is_sealed: bool, replaced_by: str | None) -> dict[str, Any]:
-    """An access key without its hash."""
-    return {
-        "id": key.id,
-        "state": _state(key, now()),
-        "is_sealed": is_sealed,
-        "made_at": key.made_at,
-        "expires_at": key.expires_at,
-        "revoked_at": key.revoked_at,
-        "replaces": key.replaces,
-        "replaced_by": replaced_by,
-        "scopes": sorted(key.scopes),
-        "budgets": sorted(key.budgets),
-        "note": key.note,
-    }
+def _state(key: dict[str, Any]) -> str:
+    match key["state"]:
+        case "unsealed":
+            return "NOT SEALED, so not accepted"
+        case "revoked":
+            return f"revoked {key['revoked_at']}"
+        case "expired":
+            return f"expired {key['expires_at']}"
+    return "active" if key["expires_at"] is None else f"active until {key['expires_at']}"
 
 
-def _state(key: "AccessKey", at: str) -> str:
-    if key.revoked_at is not None:
-        return f"revoked {key.revoked_at}"
-    if key.expires_at is None:
-        return "active"
-    return f"expired {key.expires_at}" if key.has_expired(at) else f"active until {key.expires_at}"
+def _said(entry: dict[str, Any]) -> list[str]:
+    """What an entry is about, and who did it."""
+    by = entry.get("by")
+    parts = [str(entry[name]) for name in ("key", "release", "budget") if name in entry]
+    parts += [f"in place of {entry['replaces']}"] if "replaces" in entry else []
+    return [*parts, f"by {by['id']} {by['note']}".rstrip() if by else "at the ledger"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

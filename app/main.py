@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from app import openapi
+from app.access import access_keys
 from app.accounting import account, bound, calibrate, compare, engine, intervals, real_releases, utility
 from app.budgets import budgets
 from app.http import health
@@ -50,7 +51,7 @@ WORKER_MODULES = (
 
 ENDPOINTS = (
     *(account, engine, bound, calibrate, compare, intervals, utility),
-    *(release, table, releases, budgets, engines),
+    *(release, table, releases, budgets, engines, access_keys),
     *(real_releases, health, problem_pages, pages, guide),
 )
 """Each has a router. Their order is the order of the OpenAPI document."""

@@ -1,4 +1,5 @@
-"""gsh verify: check the histories of all budgets, and the access keys. ``python -m app.verify`` is the same.
+"""gsh verify: check the histories of all budgets, the access keys and the history of access.
+``python -m app.verify`` is the same.
 
 With a file of heads it also looks for every head that was noted there, so it finds a ledger that is set back or
 rewritten. The ledger is only read. A missing ledger is an error: a new one would verify, and hide that the old one is
@@ -33,7 +34,7 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Check the histories of all budgets, and the access keys, of the ledger GSH_LEDGER."""
+    """Check the histories of all budgets, the access keys and the history of access, of the ledger GSH_LEDGER."""
     from app.ledger.errors import LedgerUnavailable, reason_of
     from app.ledger.opening import open_existing
     from app.settings import settings_or_exit
@@ -53,12 +54,12 @@ def verify(
     else:
         for each in _lines(found):
             line(each)
-    parts = (*found["budgets"], found["access_keys"])
+    parts = (*found["budgets"], found["access_keys"], found["access_history"])
     return 1 if any(part["fault"] for part in parts) or (found["notes"] or {}).get("faults") else 0
 
 
 def _verified(ledger: "Ledger") -> Json:
-    """Each budget, and the access keys: what is wrong, or null, and a hash to note elsewhere."""
+    """Each budget, the access keys and their history: what is wrong, or null, and a hash to note elsewhere."""
     budgets = []
     for name in ledger.names():
         budget, fault = ledger.verify(name)
@@ -67,10 +68,17 @@ def _verified(ledger: "Ledger") -> Json:
         budgets.append(
             {"budget": name, "fault": text, "promise": promise, "entries": budget.entries, "head": budget.head}
         )
-    keys = ledger.keys.read()
+    audit = ledger.keys.verify()
+    keys = audit.keys
     faults = [f"{name or 'the list'} {detail}" for name, detail in sorted(keys.faults.items())]
     access_keys = {"fault": ", ".join(faults) or None, "number": len(keys.every), "seal": keys.seal}
-    return {"budgets": budgets, "access_keys": access_keys}
+    entries, head = audit.head or (0, "")
+    text = audit.fault and f"{f'entry {audit.fault.number}' if audit.fault.number else 'it'} {audit.fault.detail}"
+    return {
+        "budgets": budgets,
+        "access_keys": access_keys,
+        "access_history": {"fault": text, "entries": entries, "head": head},
+    }
 
 
 def _lines(found: Json) -> list[str]:
@@ -82,6 +90,9 @@ def _lines(found: Json) -> list[str]:
         lines.append(f"{budget['budget']}: {state}; {budget['entries']} entries; head {budget['head']}")
     state = f"FAULT: {keys['fault']}" if keys["fault"] else "intact"
     lines.append(f"access keys: {state}; {keys['number']} access keys; seal {keys['seal'] or 'none'}")
+    history = found["access_history"]
+    state = f"FAULT: {history['fault']}" if history["fault"] else "intact"
+    lines.append(f"access history: {state}; {history['entries']} entries; head {history['head'] or 'none'}")
     entries, faults = sum(each["entries"] for each in budgets), sum(each["fault"] is not None for each in budgets)
     lines.append(f"Checked budgets: {len(budgets)}; entries: {entries}; budgets at fault: {faults}")
     if notes is not None:

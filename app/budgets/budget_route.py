@@ -7,14 +7,14 @@ from pydantic import TypeAdapter
 
 from app.http.auth import needs
 from app.http.json_route import PathRoute
-from app.http.problems import BUDGET_PROBLEMS, PROBLEMS
+from app.http.problems import BUDGET_PROBLEMS
+from app.ledger.scopes import READERS
 from app.schemas.scalars import BudgetName
 
-__all__ = ["BUDGET_NOT_FOUND", "READS", "READ_PROBLEMS", "BudgetInPath", "BudgetRoute"]
+__all__ = ["BUDGET_NOT_FOUND", "READS", "BudgetInPath", "BudgetRoute"]
 
 BUDGET_NOT_FOUND: dict[int | str, dict[str, Any]] = {404: BUDGET_PROBLEMS[404]}
-READ_PROBLEMS: dict[int | str, dict[str, Any]] = {status: PROBLEMS[status] for status in (422, 500, 503)}
-READS = [needs("release", "admin", budget="id")]
+READS = [needs(*READERS, budget="id")]
 
 BudgetInPath = Annotated[
     BudgetName,

@@ -9,14 +9,14 @@ from pydantic import TypeAdapter
 
 from app.accounting.posted import check_columns, naming, posted_release, tables_without_columns, without_columns
 from app.accounting.schemas.account import FEWER_TABLES
-from app.budgets.budget_route import BUDGET_NOT_FOUND, READ_PROBLEMS, READS, BudgetInPath, BudgetRoute
+from app.budgets.budget_route import BUDGET_NOT_FOUND, READS, BudgetInPath, BudgetRoute
 from app.budgets.schemas.budgets import PUT_EXAMPLES, BudgetIn, BudgetOut, BudgetsOut, BudgetSummary
 from app.budgets.schemas.history import EntryOut, FaultOut, HistoryOut, VerificationOut
 from app.budgets.schemas.preview import PREVIEW_EXAMPLES, PreviewIn, PreviewOut
 from app.errors import LimitExceeded
 from app.http.auth import access_of, needs
 from app.http.json_route import DeclaredRoute, slimmed
-from app.http.problems import ACCESS_PROBLEMS, DIVISION_PROBLEMS, PROBLEMS
+from app.http.problems import ACCESS_PROBLEMS, DIVISION_PROBLEMS, PROBLEMS, READ_PROBLEMS
 from app.http.services import services_of
 from app.http.workload import in_slices
 from app.ledger.clock import now
@@ -30,6 +30,7 @@ from app.ledger.figures import (
 )
 from app.ledger.lineage import Lineage, ancestors_among, how_many_fit
 from app.ledger.renewing import named_period
+from app.ledger.scopes import READERS
 from app.ledger.state import UNREADABLE, Budget, Entry
 from app.ledger.store import Account, Ledger
 from app.schemas.costs import CostOut, LimitOut, PromiseOut, RemainingOut, ShortageOut, SpentOut
@@ -86,7 +87,7 @@ async def put_budget(
     return await services.ledger_pool.read(lambda ledger: _whole(ledger.budget(id)))
 
 
-@router.get("", operation_id="listBudgets", summary="All budgets", dependencies=[needs("release", "admin")])
+@router.get("", operation_id="listBudgets", summary="All budgets", dependencies=[needs(*READERS)])
 async def list_budgets(request: Request) -> BudgetsOut:
     """All budgets, or those that the access key is bound to: the limit, what is spent and what remains."""
     budgets = await services_of(request).ledger_pool.read(lambda ledger: ledger.budgets())

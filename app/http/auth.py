@@ -23,9 +23,9 @@ from app.http.loopback import check_local
 from app.http.problems.errors import NotAdmitted
 from app.ledger.access_keys import AccessKey, SealedKeys, hash_of
 from app.ledger.clock import now
-from app.ledger.periods import split
+from app.ledger.patterns import matches
 from app.ledger.pool import LedgerPool
-from app.ledger.scopes import SCOPES
+from app.ledger.scopes import READERS, SCOPES
 from app.ledger.state import By
 
 __all__ = [
@@ -68,7 +68,7 @@ def needs(*scopes: str, budget: str | None = None) -> Any:
 
 PUBLIC: Any = Depends(Requirement(frozenset()))
 """A dependency for ``dependencies=[…]`` of a route: everyone may use it."""
-READS_BUDGETS = Requirement(frozenset({"release", "admin"}))
+READS_BUDGETS = Requirement(frozenset(READERS))
 """For an endpoint that reads a budget which its body names."""
 
 
@@ -77,7 +77,7 @@ class Access:
     """What a request may do, and for which client."""
 
     budgets: frozenset[str]
-    """The budgets that the access key is bound to; empty if it is bound to none and may use all."""
+    """The patterns of budgets that the access key is bound to; empty if it is bound to none and may use all."""
     client: str
     """The id of the access key, or of the one that was rotated to it. Without access keys: the client's address, or for
     IPv6 its network."""
@@ -104,8 +104,8 @@ class Access:
         return None if self.key is None else By(self.key, self.note)
 
     def may_see(self, budget: str) -> bool:
-        """A budget, and with it all of its periods."""
-        return not self.budgets or not self.budgets.isdisjoint({budget, split(budget)[0]})
+        """A budget that the access key is bound to, and with it all of its periods."""
+        return not self.budgets or matches(self.budgets, budget)
 
 
 def access_of(scope: Scope) -> Access:

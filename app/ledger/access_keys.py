@@ -13,15 +13,27 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+from app.ledger.access_history import AccessEntry, AccessHead, AccessHistory
 from app.ledger.clock import after, seconds_of
 from app.ledger.databases import Connections, Execute, Statements
 from app.ledger.errors import WrongLedger
 from app.ledger.scopes import SCOPES
 from app.ledger.secret import Secret
+from app.ledger.state import By, HistoryFault
 
-__all__ = ["AccessKey", "KeyTable", "SealedKeys", "given_key", "hash_of", "new_key", "seal_all"]
+__all__ = [
+    "AccessAudit",
+    "AccessKey",
+    "KeyTable",
+    "SealedKeys",
+    "begin_history",
+    "given_key",
+    "hash_of",
+    "new_key",
+    "seal_all",
+]
 
 _SEALS = "access_keys"
 """The name of the fact that holds the seal of each access key, by its id, and a seal over all seals."""
@@ -30,9 +42,13 @@ _NO_SEAL = ""
 """The seal of an access key that was revoked when it was not as it was sealed. No row has it."""
 
 
+KeyState: TypeAlias = Literal["active", "expired", "revoked", "unsealed"]
+"""Only an active access key is accepted. An unsealed one is not as this service has made it."""
+
+
 @dataclass(frozen=True, slots=True)
 class AccessKey:
-    """The stored part of an access key. ``budgets`` is empty if it is bound to none."""
+    """The stored part of an access key. ``budgets`` are the patterns of names that it is bound to; empty for all."""
 
     id: str
     hash: str
@@ -50,6 +66,14 @@ class AccessKey:
         scopes, budgets = _joined(self.scopes), _joined(self.budgets)
         first = self.id, self.hash, scopes, budgets, self.note, self.made_at, self.revoked_at
         return *first, self.expires_at, self.replaces
+
+    def state(self, at: str, found: "SealedKeys") -> KeyState:
+        """Its state at a time, among all access keys."""
+        if not found.is_sealed(self):
+            return "unsealed"
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.has_expired(at) else "active"
 
     def has_expired(self, at: str) -> bool:
         return self.expires_at is not None and self.expires_at <= at
@@ -76,6 +100,21 @@ class SealedKeys:
         """Whether an access key was ever made, even if it is gone."""
         return bool(self.every or self.faults)
 
+    def shown(self, key: AccessKey, at: str) -> dict[str, Any]:
+        """An access key as a document, at a time, without its hash."""
+        return {
+            "id": key.id,
+            "state": key.state(at, self),
+            "scopes": sorted(key.scopes),
+            "budgets": sorted(key.budgets),
+            "note": key.note,
+            "made_at": key.made_at,
+            "expires_at": key.expires_at,
+            "revoked_at": key.revoked_at,
+            "replaces": key.replaces,
+            "replaced_by": self._replaced_by.get(key.id),
+        }
+
     def first_of(self, key: AccessKey) -> str:
         """The id of the access key that was rotated, perhaps several times, to this one: one client with many keys."""
         return self._rotated(key)[-1].id
@@ -91,6 +130,10 @@ class SealedKeys:
         while (before := self._by_id.get(chain[-1].replaces or "")) is not None and before not in chain:
             chain.append(before)
         return chain
+
+    @cached_property
+    def _replaced_by(self) -> Mapping[str, str]:
+        return {each.replaces: each.id for each in self.every if each.replaces is not None}
 
     @cached_property
     def _by_id(self) -> Mapping[str, AccessKey]:
@@ -115,19 +158,33 @@ def hash_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class AccessAudit:
+    """The access keys with the history that must explain them, read at one moment."""
+
+    keys: SealedKeys
+    head: AccessHead | None
+    """None if the history is not sealed by this ledger's secret."""
+    fault: HistoryFault | None
+
+
 class KeyTable:
-    """The access keys of a ledger."""
+    """The access keys of a ledger, and the history of access."""
 
     def __init__(self, connections: Connections, secret: Secret) -> None:
         self._connections = connections
         self._sql = connections.statements
         self._secret = secret
+        self._history = AccessHistory(connections.statements, secret)
 
-    def add(self, key: AccessKey) -> None:
+    def add(self, key: AccessKey, by: By | None = None) -> None:
         with self._connections.transaction() as execute:
-            seals = self._locked_seals(execute)
-            execute(self._sql.add_key, key.row)
-            _store(execute, self._sql, self._secret, seals | {key.id: _seal(self._secret, key.row)})
+            self._add(execute, self._locked_seals(execute), key, by)
+
+    def _add(self, execute: Execute, seals: dict[str, str], key: AccessKey, by: By | None) -> None:
+        execute(self._sql.add_key, key.row)
+        _store(execute, self._sql, self._secret, seals | {key.id: _seal(self._secret, key.row)})
+        self._history.add(execute, "made", key.made_at, _recorded(key), by)
 
     def add_once(self, key: AccessKey) -> AccessKey:
         """Add it, unless its hash is there already, perhaps revoked. The result is the one that is there."""
@@ -136,8 +193,7 @@ class KeyTable:
             every = [each for each in map(_key_of, execute(self._sql.keys)) if each is not None]
             found = next((each for each in every if each.hash == key.hash), None)
             if found is None:
-                execute(self._sql.add_key, key.row)
-                _store(execute, self._sql, self._secret, seals | {key.id: _seal(self._secret, key.row)})
+                self._add(execute, seals, key, None)
             return found or key
 
     def read(self) -> SealedKeys:
@@ -161,7 +217,7 @@ class KeyTable:
         every = tuple(key for key in keys.values() if key is not None)
         return SealedKeys(every, faults, "" if seals is None else _seal_over(self._secret, seals))
 
-    def revoke(self, name: str, at: str) -> bool:
+    def revoke(self, name: str, at: str, by: By | None = None) -> bool:
         """Whether there was such an access key, not revoked before."""
         with self._connections.transaction() as execute:
             seals = self._locked_seals(execute)
@@ -173,9 +229,12 @@ class KeyTable:
                     # What somebody else wrote into the row is not sealed: its successors would get another client.
                     seal = revoked if _is_sealed(self._secret, key, seals) else _NO_SEAL
                     _store(execute, self._sql, self._secret, seals | {name: seal})
+                self._history.add(execute, "revoked", at, {"key": name}, by)
             return bool(found)
 
-    def rotate(self, name: str, at: str, until: str, expires_at: str | None = None) -> tuple[str, AccessKey] | None:
+    def rotate(
+        self, name: str, at: str, until: str, expires_at: str | None = None, by: By | None = None
+    ) -> tuple[str, AccessKey] | None:
         """A new access key in place of another, which expires at ``until``, or before if it has an earlier expiry.
 
         If no expiry is given, the new one lives as long as the old one was made for. The result is None if the old
@@ -198,18 +257,54 @@ class KeyTable:
             execute(self._sql.expire_key, (ending.expires_at, name))
             changed = {each.id: _seal(self._secret, each.row) for each in (made, ending)}
             _store(execute, self._sql, self._secret, seals | changed)
+            self._history.add(execute, "rotated", at, _recorded(made) | {"until": ending.expires_at}, by)
             return key, made
 
-    def seal(self) -> None:
+    def record_reading(self, release: str, budget: str, at: str, by: By) -> None:
+        """Record that the answer of a release goes to an access key."""
+        with self._connections.transaction() as execute:
+            self._history.add(execute, "read", at, {"release": release, "budget": budget}, by)
+
+    def history(self, before: int | None, limit: int) -> list[AccessEntry]:
+        """The latest entries of the history of access, or those before one of them."""
+        with self._connections.reading() as execute:
+            return self._history.entries(execute, before, limit)
+
+    def verify(self) -> AccessAudit:
+        """Check the seals of the access keys, and the history of access from its beginning."""
+        with self._connections.reading() as execute:
+            keys = self.read_in(execute)
+            fault = self._history.fault(execute, _states(execute, self._sql))
+            return AccessAudit(keys, self._history.head(execute), fault)
+
+    def seal(self, at: str) -> None:
         """Seal the access keys as they are now: for an operator who has checked them after a change of the secret."""
         with self._connections.transaction() as execute:
             seal_all(execute, self._sql, self._secret)
+            self._history.seal(execute, at, _states(execute, self._sql))
 
     def _locked_seals(self, execute: Execute) -> dict[str, str]:
         seals = _opened(self._secret, execute(self._sql.locked_fact, (_SEALS,)))
         if seals is None:
             raise WrongLedger("its access keys have no seal by its secret: see `python -m app.keys seal --help`")
         return seals
+
+
+def begin_history(execute: Execute, sql: Statements, secret: Secret, at: str) -> None:
+    """Begin the history of access with the access keys that are there."""
+    AccessHistory(sql, secret).begin(execute, at, _states(execute, sql))
+
+
+def _states(execute: Execute, sql: Statements) -> dict[str, bool]:
+    """Whether each access key is revoked, also of rows that cannot be read."""
+    return {str(row[0]): row[6] is not None for row in execute(sql.keys)}
+
+
+def _recorded(key: AccessKey) -> dict[str, Any]:
+    """What the history says of a new access key."""
+    recorded: dict[str, Any] = {"key": key.id, "scopes": sorted(key.scopes), "budgets": sorted(key.budgets)}
+    optional = {"note": key.note, "expires_at": key.expires_at, "replaces": key.replaces}
+    return recorded | {name: value for name, value in optional.items() if value}
 
 
 def seal_all(execute: Execute, sql: Statements, secret: Secret) -> None:

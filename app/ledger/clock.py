@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["after", "now", "seconds_of", "written"]
+__all__ = ["after", "expiry_of", "now", "seconds_of", "written"]
 
 
 def now() -> str:
@@ -12,6 +12,18 @@ def now() -> str:
 def written(time: datetime) -> str:
     """A time in UTC, to the second. Such texts have the order of their times."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def expiry_of(text: str) -> str:
+    """A time at which something ends: a date is its first second, and a time without an offset is in UTC."""
+    try:
+        given = datetime.fromisoformat(text)
+        time = given.astimezone(UTC) if given.tzinfo else given.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("must be a date or a time in ISO 8601, such as 2027-01-31") from None
+    if not datetime.now(UTC) < time < datetime(3000, 1, 1, tzinfo=UTC):
+        raise ValueError("must be in the future, and before the year 3000")
+    return written(time)
 
 
 def after(at: str, seconds: float) -> str:

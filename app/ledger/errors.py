@@ -7,6 +7,7 @@ from app.ledger.state import Budget
 from gsh.accounting.composition import Cost, Release
 
 __all__ = [
+    "AccessKeyEnded",
     "AlreadyCommitted",
     "AnswerErased",
     "BrokenLineage",
@@ -24,6 +25,7 @@ __all__ = [
     "ReasonMissing",
     "TooManyComparisons",
     "UnitSettled",
+    "UnknownAccessKey",
     "UnknownBudget",
     "UnknownPeriod",
     "UnknownRelease",
@@ -115,6 +117,14 @@ class AnswerErased(LedgerError):
     def __init__(self, at: str) -> None:
         super().__init__(at)
         self.at = at
+
+
+class UnknownAccessKey(LedgerError):
+    """No access key has this id, or none that the client may see."""
+
+
+class AccessKeyEnded(LedgerError):
+    """A rotation of an access key that is not active, or was replaced before."""
 
 
 class NotOpen(LedgerError):

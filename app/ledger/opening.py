@@ -8,7 +8,8 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from app.ledger.access_keys import seal_all
+from app.ledger.access_keys import begin_history, seal_all
+from app.ledger.clock import now
 from app.ledger.databases import Connections, Execute, Statements
 from app.ledger.databases.sqlite import SqliteConnections
 from app.ledger.errors import LedgerUnavailable, WrongLedger, reason_of
@@ -148,18 +149,22 @@ def _migrate(connections: Connections, secret: Secret) -> None:
 
 
 def _seal_once(execute: Execute, sql: Statements, secret: Secret, *, is_new: bool) -> None:
-    """Seal the access keys and the releases of a ledger that has no seals of them yet.
+    """Seal the access keys and the releases, and begin the history of access, of a ledger that lacks them.
 
     The mark of the secret decides, not the version: anyone who can write to the database could lower the version.
     """
-    without_seals, with_sealed_keys, _ = secret.marks
+    without_seals, with_sealed_keys, with_sealed_releases, _ = secret.marks
     found = execute(sql.fact, ("secret",))
     if is_new or found == [(without_seals,)]:
         seal_all(execute, sql, secret)
     if found in ([(without_seals,)], [(with_sealed_keys,)]):
         sealed = seal_releases(execute, sql, secret)
-        execute(sql.set_fact, ("secret", secret.mark))
         logger.info("sealed %d releases of an earlier version", sealed)
+    is_earlier = found in ([(without_seals,)], [(with_sealed_keys,)], [(with_sealed_releases,)])
+    if is_new or is_earlier:
+        begin_history(execute, sql, secret, now())
+    if is_earlier:
+        execute(sql.set_fact, ("secret", secret.mark))
 
 
 def _backfill_rays(execute: Execute, sql: Statements) -> None:

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-__all__ = ["SCOPES", "Scope"]
+__all__ = ["READERS", "SCOPES", "Scope"]
 
 
 class Scope(StrEnum):
@@ -10,7 +10,10 @@ class Scope(StrEnum):
 
     ACCOUNT = "account"
     RELEASE = "release"
+    AUDIT = "audit"
     ADMIN = "admin"
 
 
 SCOPES = tuple(each.value for each in Scope)
+READERS = (Scope.RELEASE.value, Scope.AUDIT.value, Scope.ADMIN.value)
+"""Who may read budgets and releases. ``audit`` may change nothing."""

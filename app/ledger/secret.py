@@ -33,14 +33,16 @@ class Secret:
         return self.derived(*parts).hex()
 
     @property
-    def marks(self) -> tuple[str, str, str]:
-        """The marks of ledgers without seals, with sealed access keys, and with sealed access keys and releases.
+    def marks(self) -> tuple[str, str, str, str]:
+        """The marks of ledgers without seals, with sealed access keys, with sealed releases too, and with all of these
+        and a history of access.
 
         Nobody can write one without the secret, unless it was in this ledger before.
         """
         text = b"the secret of this ledger"
         keys = text + b", which seals its access keys"
-        return self.fingerprint(text), self.fingerprint(keys), self.fingerprint(keys + b" and its releases")
+        releases = keys + b" and its releases"
+        return tuple(map(self.fingerprint, (text, keys, releases, releases + b", and has a history of access")))  # type: ignore[return-value]
 
     @property
     def mark(self) -> str:

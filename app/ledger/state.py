@@ -24,6 +24,7 @@ from gsh.wire import charged_from_json, charged_to_json
 
 __all__ = [
     "BUDGET_ID",
+    "GENESIS",
     "UNREADABLE",
     "Budget",
     "By",
@@ -31,6 +32,7 @@ __all__ = [
     "EntryName",
     "HistoryFault",
     "Settings",
+    "chained",
     "check_history",
     "fraction_of",
     "ray_and_hull_of",
@@ -224,7 +226,7 @@ class Budget:
 
     def _appended(self, kind: EntryKind, at: str, details: dict[str, Any]) -> tuple["Budget", Entry]:
         payload, number = _ordered_json(details), self.entries + 1
-        entry = Entry(self.id, number, kind, at, payload, _hash(self.head, self.id, number, kind, at, payload))
+        entry = Entry(self.id, number, kind, at, payload, chained(self.head, self.id, number, kind, at, payload))
         return replace(self, entries=number, head=entry.hash), entry
 
     def _after(self, spent: Spent, cost: Cost) -> "Budget":
@@ -267,7 +269,7 @@ def check_history(budget: Budget, entries: Iterable[Entry]) -> HistoryFault | No
         if entry.number != number:
             return HistoryFault(number, "is missing")
         try:
-            if entry.hash != _hash(rebuilt.head, budget.id, number, entry.kind, entry.at, entry.payload):
+            if entry.hash != chained(rebuilt.head, budget.id, number, entry.kind, entry.at, entry.payload):
                 return HistoryFault(number, "does not have the hash of its content and its predecessor")
             rebuilt = _replayed(rebuilt, entry)
         except UNREADABLE:
@@ -352,5 +354,6 @@ def _renamed_within(value: Any) -> Any:
     return _renamed(value) if isinstance(value, dict) else value
 
 
-def _hash(before: str, *fields: str | int) -> str:
+def chained(before: str, *fields: str | int) -> str:
+    """The hash of an entry and of the hash before it."""
     return hashlib.sha256((before + json.dumps(fields)).encode()).hexdigest()

@@ -38,12 +38,13 @@ TAGS = [
         "description": "What budgets have paid for: answers, certificates, and releases made elsewhere.",
     },
     {"name": "budgets", "description": "Limits on the privacy cost of all releases about the same users."},
+    {"name": "access keys", "description": "Who may do what, and the history of access."},
     {"name": "service", "description": "Health, version, metrics, and the meaning of problems."},
 ]
 _ACCESS_KEY = {
     "type": "http",
     "scheme": "bearer",
-    "description": "Made by `python -m app.keys create`. Releases and budgets need one as soon as one exists.",
+    "description": "Made by `gsh keys create`. Releases and budgets need one as soon as one exists.",
 }
 
 

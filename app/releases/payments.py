@@ -58,7 +58,7 @@ class Payments:
         if payable is None:
             await posted.stop()
             await client.check_again(charge.budget)
-            return await self._collected(await self._recorded(charge, posted), posted.collect)
+            return await self._collected(await self._recorded(charge, posted), posted.collect, client)
         charge = replace(charge, budget=payable.budget.id)  # the period is the one that the certificate says
         drawn = await posted.draw(BudgetTerms.of(payable.lineage, charge.idempotency_key))
         notes = replace(charge.notes, release_id=drawn.release_id, certificate=drawn.certificate)
@@ -66,10 +66,10 @@ class Payments:
         hashed = partial(_hashed, charge=paid, sent=await posted.sent(), meaning=drawn.meaning)
         if not isinstance(drawn.answer, Answer):
             await client.check_again(charge.budget)
-            return await self._pay_without_noise(hashed, drawn.answer, posted.collect)
+            return await self._pay_without_noise(hashed, drawn.answer, posted.collect, client)
         paid = await self._ledger.fetch(hashed)  # a whole body may be hashed: before the last check of access
         await client.check_again(charge.budget)
-        return await self._pay(paid, drawn.answer, posted.collect, payable.unread)
+        return await self._pay(paid, drawn.answer, posted.collect, client, payable.unread)
 
     async def rehearse(self, charge: Charge, posted: Posted) -> Rehearsal:
         """What ``exactly_once`` would do; an error if it would refuse.
@@ -130,22 +130,26 @@ class Payments:
             release = await self._ledger.ask(lambda ledger: ledger.recall(_hashed(ledger, charge, (), meaning), now()))
         return release
 
-    async def _pay(self, charge: Charge, answer: Answer, collect: Collect, unread: str | None = None) -> Outcome:
+    async def _pay(
+        self, charge: Charge, answer: Answer, collect: Collect, client: Client, unread: str | None = None
+    ) -> Outcome:
         """The answer, charged and stored; or the one that another request stored meanwhile.
 
         ``unread`` is the id of a draw that is charged already, and that nobody can have read: this one replaces it.
         """
         charged = await self._stored(charge, answer, unread)
-        return Outcome(answer) if charged.is_new else await self._collected(charged.release, collect)
+        return Outcome(answer) if charged.is_new else await self._collected(charged.release, collect, client)
 
     async def _pay_without_noise(
-        self, hashed: Callable[[Ledger], Charge], answer: AfterCharge | None, collect: Collect
+        self, hashed: Callable[[Ledger], Charge], answer: AfterCharge | None, collect: Collect, client: Client
     ) -> Outcome:
         """The same in one visit to the ledger, for a release that another engine makes: no answer is hidden before."""
         at = now()
 
         def work(ledger: Ledger) -> Outcome:
             charged = ledger.charge(hashed(ledger), at, None if answer is None else partial(_small, answer, at))
+            if not charged.is_new:
+                _record_reading(ledger, charged.release, client)
             return Outcome(collect(ledger, charged.release), None if charged.is_new else charged.release)
 
         return await self._ledger.ask(work)
@@ -194,7 +198,9 @@ class Payments:
             while await asyncio.shield(self._ledger.ask(lambda _ledger: staging.drop())):
                 pass
 
-    async def _collected(self, release: RecordedRelease, collect: Collect) -> Outcome:
+    async def _collected(self, release: RecordedRelease, collect: Collect, client: Client) -> Outcome:
+        if client.by is not None:
+            await self._ledger.ask(lambda ledger: _record_reading(ledger, release, client))
         return Outcome(await self._ledger.fetch(lambda ledger: collect(ledger, release)), release)
 
 
@@ -207,6 +213,12 @@ def _hashed(ledger: Ledger, charge: Charge, sent: tuple[bytes, ...], meaning: by
     request = ledger.secret.fingerprint(*sent) if sent else charge.request
     content = ledger.secret.fingerprint(b"content", meaning) if meaning else charge.content
     return replace(charge, request=request, content=content)
+
+
+def _record_reading(ledger: Ledger, release: RecordedRelease, client: Client) -> None:
+    """Before an answer goes again to an access key."""
+    if client.by is not None:
+        ledger.keys.record_reading(release.key, release.budget, now(), client.by)
 
 
 def _small(answer: AfterCharge, at: str, after: Lineage, number: int) -> Staged:

@@ -13,6 +13,7 @@ from app.http.problems import KEY_NOT_FOUND
 from app.http.services import services_of
 from app.ledger.errors import UnknownRelease
 from app.ledger.releases import RecordedRelease
+from app.ledger.scopes import READERS
 from app.releases.bounds import Bounds
 from app.releases.making import Releases
 
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 RELEASE_NOT_FOUND: dict[int | str, dict[str, Any]] = KEY_NOT_FOUND
-READS_RELEASES = [needs("release", "admin")]
+READS_RELEASES = [needs(*READERS)]
 
 # Wider than the header allows now: releases of version 0.1 may have other characters.
 ReleaseName = TypeAliasType(

@@ -8,16 +8,18 @@ from fastapi import APIRouter, Body, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.exceptions import HTTPException
 
-from app.budgets.budget_route import BUDGET_NOT_FOUND, READ_PROBLEMS
+from app.budgets.budget_route import BUDGET_NOT_FOUND
 from app.errors import Busy
-from app.http.auth import access_of, needs
+from app.http.auth import Access, access_of, needs
 from app.http.headers import USED_HEADER, content_disposition, preferred, used_header
 from app.http.json_route import DeclaredRoute, JsonRoute
-from app.http.problems import ACCESS_PROBLEMS, ANSWER_PROBLEMS, CERTIFICATE_PROBLEMS, PROBLEMS
+from app.http.problems import ACCESS_PROBLEMS, ANSWER_PROBLEMS, CERTIFICATE_PROBLEMS, PROBLEMS, READ_PROBLEMS
 from app.http.problems.errors import InvalidQuery, NoCertificate
 from app.http.services import services_of
+from app.ledger.clock import now
 from app.ledger.errors import LedgerError, UnknownRelease
 from app.ledger.lineage import Use
+from app.ledger.patterns import names_in
 from app.ledger.releases import RecordedRelease
 from app.ledger.store import Ledger
 from app.releases.answer_formats import DIGEST_HEADER, answer_of, table_names, with_certificate
@@ -83,14 +85,14 @@ async def list_releases(
     access = access_of(request.scope)
     if budget is not None:
         access.check(budget)
-    budgets = sorted(access.budgets) if budget is None else [budget]
 
     def work(ledger: Ledger) -> list[RecordedRelease]:
         if budget is not None:
             ledger.standing(budget)
+        named = [budget] if budget is not None else _bound_to(ledger, access)
         if before is not None and not access.may_see(ledger.release(before).budget):
             raise UnknownRelease
-        return ledger.releases(budgets, before, limit + 1)
+        return [] if named == [] else ledger.releases(named or [], before, limit + 1)
 
     try:
         found = await services_of(request).ledger_pool.read(work)
@@ -122,7 +124,7 @@ async def get_release(request: Request, response: Response, key: ReleaseInPath) 
     "/{key}/answer",
     operation_id="getAnswer",
     summary="The answer of a release",
-    dependencies=[needs("release")],
+    dependencies=[needs("release", "audit")],
     response_class=StreamingResponse,
     responses=RELEASE_NOT_FOUND
     | ANSWER_PROBLEMS
@@ -147,6 +149,7 @@ async def get_answer(
         raise UnknownRelease
     if table is not None and table not in await table_names(request, release):
         raise InvalidQuery(("table", "must be the name of a table of this release"))
+    await _record_reading(request, release)
     return await answer_of(request, release, table)
 
 
@@ -207,6 +210,21 @@ async def verify_certificate(
 
 
 router.routes.extend(_bodies.routes)
+
+
+async def _record_reading(request: Request, release: RecordedRelease) -> None:
+    """Before the answer goes to an access key."""
+    by, at = access_of(request.scope).by, now()
+    if by is not None:
+        pool = services_of(request).ledger_pool
+        await pool.ask(lambda ledger: ledger.keys.record_reading(release.key, release.budget, at, by))
+
+
+def _bound_to(ledger: Ledger, access: Access) -> list[str] | None:
+    """The budgets that an access key is bound to; None if it may use all."""
+    if not access.budgets:
+        return None
+    return names_in(access.budgets, (each.id for each in ledger.budgets()))
 
 
 def _check_certificate(release: RecordedRelease) -> None:

@@ -13,6 +13,7 @@ from app.schemas.strict import Strict
 __all__ = [
     "ANCESTOR_ENTRIES",
     "PERIOD_PAYS",
+    "ByOut",
     "EntryNameOut",
     "PaidBy",
     "Period",
@@ -49,6 +50,13 @@ ReleaseState = TypeAliasType(
         Field(description="Made by the service; open or committed by another engine; or charged only."),
     ],
 )
+
+
+class ByOut(Strict):
+    """The access key that made an entry."""
+
+    id: str = Field(title="Access key", description="The id of the access key.", examples=["4f1c2a9b"])
+    note: str = Field(title="Note", description="The note of the access key, for people.", examples=["weekly job"])
 
 
 class EntryNameOut(Strict):

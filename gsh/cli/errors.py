@@ -143,6 +143,7 @@ def _of_service(error: BaseException) -> tuple[Code, str, str] | None:
         (client.Unavailable, Code.UNREACHABLE, "try again later; with the same --once it is charged once"),
         (client.Infeasible, Code.INFEASIBLE, "change the target, or another parameter"),
         (client.UnknownBudget, Code.INVALID, "gsh budgets lists them, and gsh budgets put makes one"),
+        (client.UnknownAccessKey, Code.INVALID, "gsh keys list shows those that you may see"),
         (client.UnknownRelease, Code.INVALID, "gsh releases lists those that you may see"),
         (client.IdempotencyKeyMissing, Code.INVALID, "add --once NAME: a release with this name is made once"),
         (client.IdempotencyKeyReused, Code.INVALID, "choose another --once, or gsh releases get the first one"),

@@ -17,10 +17,12 @@ ServiceError                      the service refused the request, or gave no an
 ├── UnitSettled                   the first charge fixed the privacy unit and the period
 ├── ParentSettled                 the first charge fixed the parent of the budget
 ├── PeriodClosed                  the period of the budget has ended, and is closed for charges
+├── AccessKeyEnded                the access key is not active, or was replaced before
 ├── NotOpen                       only an open release can be committed
 ├── AlreadyCommitted              the release was committed with another digest
 ├── Missing                       also a LookupError
 │   ├── UnknownBudget
+│   ├── UnknownAccessKey          no such access key, or not one that you may see
 │   ├── UnknownRelease            no such release, or not one that you may see, or it has no answer
 │   ├── NoCertificate             version 0.1 made the release
 │   └── NotFound                  no such path: perhaps the URL is not that of the service
@@ -56,6 +58,7 @@ from gsh.errors import TooLittleLeft as NotEnoughLeft
 
 __all__ = [
     "AccessDenied",
+    "AccessKeyEnded",
     "AccessKeyRequired",
     "AlreadyCommitted",
     "AnswerErased",
@@ -95,6 +98,7 @@ __all__ = [
     "Unavailable",
     "UnexpectedAnswer",
     "UnitSettled",
+    "UnknownAccessKey",
     "UnknownBudget",
     "UnknownRelease",
     "Unreachable",
@@ -269,6 +273,10 @@ class PeriodClosed(ServiceError):
     """The period of the budget has ended, and is closed for charges. Nothing was released and nothing was charged."""
 
 
+class AccessKeyEnded(ServiceError):
+    """The access key is not active, or was replaced before: it cannot be rotated."""
+
+
 class NotOpen(ServiceError):
     """Only a release that was opened can be committed."""
 
@@ -285,6 +293,12 @@ class UnknownBudget(Missing):
     """There is no such budget."""
 
     advice = "client.budgets.put(id, epsilon=…, delta=…) makes one, and client.budgets lists them."
+
+
+class UnknownAccessKey(Missing):
+    """There is no such access key, or not one that you may see."""
+
+    advice = "client.access_keys lists those that you may see."
 
 
 class UnknownRelease(Missing):

@@ -61,7 +61,7 @@ MOST_BYTES = 1 << 28
 MOST_TABLE_BYTES = 1 << 36
 """The longest answer that is a table."""
 
-Method = Literal["GET", "POST", "PUT"]
+Method = Literal["GET", "POST", "PUT", "DELETE"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What the service says about budgets, charges, releases and itself, as frozen dataclasses."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from gsh.accounting.mechanism import AnyMechanism, Mechanism
@@ -9,9 +9,11 @@ from gsh.certificate import Certificate
 from gsh.documents import Document
 
 __all__ = [
+    "AccessEntry",
     "AccessKey",
     "Budget",
     "BudgetCalibration",
+    "By",
     "Charge",
     "Committed",
     "Cost",
@@ -20,6 +22,7 @@ __all__ = [
     "EntryName",
     "Fault",
     "Limit",
+    "NewAccessKey",
     "Opened",
     "Period",
     "Preview",
@@ -240,11 +243,61 @@ class Verification:
 
 
 @dataclass(frozen=True, slots=True)
-class AccessKey:
+class By:
     """The access key that made a record."""
 
     id: str
     note: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccessKey:
+    """An access key, without what proves it.  [docs/access.md]"""
+
+    id: str
+    state: Literal["active", "expired", "revoked", "unsealed"]
+    scopes: tuple[str, ...]
+    budgets: tuple[str, ...]
+    """The patterns of budgets that it is bound to; none: all."""
+    note: str
+    made_at: str
+    expires_at: str | None
+    revoked_at: str | None
+    replaces: str | None
+    """The id of the access key that was rotated to this one."""
+    replaced_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewAccessKey(AccessKey):
+    """A new access key. ``key`` is shown once: the service keeps its hash alone."""
+
+    key: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessEntry:
+    """An entry of the history of access: an access key was made, rotated or revoked, or an answer was read."""
+
+    number: int
+    kind: str
+    at: str
+    hash: str
+    key: str | None = None
+    """The id of the access key."""
+    keys: tuple[str, ...] | None = None
+    """Those that were there when the history began."""
+    scopes: tuple[str, ...] | None = None
+    budgets: tuple[str, ...] | None = None
+    note: str | None = None
+    replaces: str | None = None
+    until: str | None = None
+    expires_at: str | None = None
+    release: str | None = None
+    """The release whose answer was read."""
+    budget: str | None = None
+    by: By | None = None
+    """The access key that did it; None for a command at the ledger."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from gsh.client.operations import (
     listing,
     operation,
 )
-from gsh.client.records import AccessKey, Committed, EntryName, Opened, StoredAnswer, Verified
+from gsh.client.records import By, Committed, EntryName, Opened, StoredAnswer, Verified
 from gsh.client.requests import ask, json_call, part
 from gsh.documents import parsed
 from gsh.histogram.archives import read_archive
@@ -60,7 +60,7 @@ class RecordedRelease(Bound[M], Generic[M]):
     release_id: str | None
     description: str
     labels: tuple[str, ...]
-    by: AccessKey | None
+    by: By | None
     mu_squared: float
     hazard: float
     stored: StoredAnswer | None

@@ -9,6 +9,7 @@ from gsh.accounting.column_costs import ColumnCaps
 from gsh.accounting.mechanism import Aggregates, RelativeAggregates
 from gsh.arguments import Integer, Real, Reals, integer
 from gsh.client import accuracy, releasing
+from gsh.client.access_keys import AccessKeys
 from gsh.client.budgets import Budgets
 from gsh.client.decoding import decoded
 from gsh.client.encoding import (
@@ -136,6 +137,11 @@ class Service(Bound[M]):
     def budgets(self) -> Budgets[M]:
         """Limits, and what is spent of them: ``client.budgets["web"]``."""
         return Budgets(self._driver)
+
+    @property
+    def access_keys(self) -> AccessKeys[M]:
+        """Who may do what: ``client.access_keys.create(["release"], budgets=["web"])``."""
+        return AccessKeys(self._driver)
 
     @property
     def releases(self) -> Releases[M]:

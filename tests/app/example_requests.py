@@ -6,9 +6,11 @@ from typing import Any
 
 import httpx
 
-__all__ = ["ask_example"]
+__all__ = ["NEEDS_KEY", "ask_example"]
 
 BUDGET = "examples"
+NEEDS_KEY = "/access-keys"
+"""Examples for these paths need an access key of the scope admin."""
 
 
 def ask_example(
@@ -25,8 +27,11 @@ def ask_example(
         request("POST", "/releases", json=opened, headers={"idempotency-key": key})
     elif "{key}" in path:
         request("POST", "/release", json=made, headers={"idempotency-key": key})
+    if path.startswith("/access-keys/"):
+        known = request("POST", "/access-keys", json={"scopes": ["account"]}).json()["id"]
+        return request(method, path.replace("{id}", known), json=body), "201"
     is_new = label == "POST /releases" or path.endswith("/charges")
     named = path.replace("{id}", f"new-{key}" if method.upper() == "PUT" else BUDGET).replace("{key}", key)
     headers = {"idempotency-key": key} if is_new else {}
     answer = request(method, named.replace("{name}", "busy"), json=body, headers=headers)
-    return answer, "201" if label == "POST /releases" else "200"
+    return answer, "201" if label in {"POST /releases", "POST /access-keys"} else "200"

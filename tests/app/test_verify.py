@@ -37,7 +37,7 @@ def test_every_budget_is_checked_and_a_fault_is_an_exit_code(tmp_path: Path) -> 
         ledger.put_budget(name, Limit(1.0, 1e-4), "", AT)
     charge(ledger, paid("web"))
     ledger.keys.add(new_key(frozenset({"admin"}), frozenset(), "", AT)[1])
-    seal = ledger.keys.read().seal
+    seal, (_, head) = ledger.keys.read().seal, ledger.keys.verify().head or (0, "")
     heads = {budget.id: budget.head for budget in ledger.budgets()}
     ledger.close()
 
@@ -56,6 +56,7 @@ def test_every_budget_is_checked_and_a_fault_is_an_exit_code(tmp_path: Path) -> 
         f"ads: intact; 1 entries; head {heads['ads']}",
         f"web: intact; 2 entries; head {heads['web']}",
         f"access keys: intact; 1 access keys; seal {seal}",
+        f"access history: intact; 2 entries; head {head}",
         "Checked budgets: 2; entries: 3; budgets at fault: 0",
     ]
     assert damaged.returncode == 1
@@ -76,7 +77,7 @@ def test_missing_and_unreadable_budgets_are_faults_and_others_are_intact(tmp_pat
     found = verify(place)
 
     assert (found.returncode, found.stderr) == (1, "")
-    ads, gone, web, _, total = found.stdout.splitlines()
+    ads, gone, web, _, _, total = found.stdout.splitlines()
     assert ads.startswith("ads: FAULT: the budget cannot be read; ")
     assert gone.startswith("gone: FAULT: the budget is gone, though there are entries of its history; ")
     assert web.startswith("web: intact; 1 entries; ")
@@ -94,7 +95,8 @@ def test_an_access_key_inserted_into_the_database_is_a_fault_and_an_exit_code(tm
     found = verify(place)
 
     assert (found.returncode, found.stderr) == (1, "")
-    keys, total = found.stdout.splitlines()
+    keys, history, total = found.stdout.splitlines()
+    assert history.startswith("access history: FAULT: it does not say what the access key mine is; 1 entries; ")
     assert keys.startswith("access keys: FAULT: mine was not made by this service; 1 access keys; seal ")
     assert total == "Checked budgets: 0; entries: 0; budgets at fault: 0"
 

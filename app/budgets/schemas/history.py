@@ -6,10 +6,10 @@ from pydantic import Field
 
 from app.schemas.aggregates import CAPPED, CappedIn
 from app.schemas.case_study import CASE_STUDY, WHOLE
-from app.schemas.ledger_record import ANCESTOR_ENTRIES, EntryNameOut, ReleaseState, Renewal
+from app.schemas.ledger_record import ANCESTOR_ENTRIES, ByOut, EntryNameOut, ReleaseState, Renewal
 from app.schemas.strict import OrAbsent, Strict
 
-__all__ = ["ByOut", "EntryOut", "FaultOut", "HistoryOut", "VerificationOut"]
+__all__ = ["EntryOut", "FaultOut", "HistoryOut", "VerificationOut"]
 
 _PROPORTION = {"mu_squared": 0.010448747960489898, "hazard": 9.99e-06}
 _LIMIT = {"epsilon": 1.0, "delta": 1e-4, "description": "page views, all users"}
@@ -21,13 +21,6 @@ class ProportionOut(Strict):
 
     mu_squared: float = Field(title="μ²", description="Its noise cost.", examples=[_PROPORTION["mu_squared"]])
     hazard: float = Field(title="−C_u ln p", description="Its threshold cost.", examples=[_PROPORTION["hazard"]])
-
-
-class ByOut(Strict):
-    """The access key that made an entry."""
-
-    id: str = Field(title="Access key", description="The id of the access key.", examples=["4f1c2a9b"])
-    note: str = Field(title="Note", description="The note of the access key, for people.", examples=["weekly job"])
 
 
 _BY: Any = {

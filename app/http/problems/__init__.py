@@ -18,6 +18,7 @@ from app.schemas.costs import CostOut, LimitOut
 from app.schemas.strict import OrAbsent
 
 __all__ = [
+    "ACCESS_KEY_PROBLEMS",
     "ACCESS_PROBLEMS",
     "ANSWER_PROBLEMS",
     "BUDGET_PROBLEMS",
@@ -27,6 +28,7 @@ __all__ = [
     "KEY_NOT_FOUND",
     "MEDIA_TYPE",
     "PROBLEMS",
+    "READ_PROBLEMS",
     "SHARE_PROBLEMS",
     "BudgetProblem",
     "Problem",
@@ -163,6 +165,9 @@ PROBLEMS: _Responses = _declared(
 )
 """The error responses of an operation with a body."""
 
+READ_PROBLEMS: _Responses = {status: PROBLEMS[status] for status in (422, 500, 503)}
+"""The error responses of an operation without a body."""
+
 ACCESS_PROBLEMS: _Responses = _declared(kinds.KEY_REQUIRED, kinds.NOT_ALLOWED, kinds.TOO_MANY_ATTEMPTS)
 """The further error responses of an operation that may need an access key."""
 
@@ -193,6 +198,9 @@ ANSWER_PROBLEMS: _Responses = _declared(kinds.NOT_ACCEPTABLE, kinds.ANSWER_ERASE
 
 CERTIFICATE_PROBLEMS: _Responses = _declared(kinds.NOT_ACCEPTABLE)
 """The further error response of the certificate of a release."""
+
+ACCESS_KEY_PROBLEMS: _Responses = _declared(kinds.UNKNOWN_ACCESS_KEY, kinds.ACCESS_KEY_ENDED)
+"""The further error responses of an operation that replaces an access key."""
 
 COMMIT_PROBLEMS: _Responses = _declared(kinds.ALREADY_COMMITTED)
 """The further error response of a commit."""

@@ -26,6 +26,7 @@ from app.http.problems.errors import (
 )
 from app.http.problems.kinds import Kind
 from app.ledger.errors import (
+    AccessKeyEnded,
     AlreadyCommitted,
     AnswerErased,
     BudgetExceeded,
@@ -40,6 +41,7 @@ from app.ledger.errors import (
     ReasonMissing,
     TooManyComparisons,
     UnitSettled,
+    UnknownAccessKey,
     UnknownBudget,
     UnknownPeriod,
     UnknownRelease,
@@ -83,6 +85,8 @@ _TABLE: Mapping[type[Exception], Kind] = {
     InvalidSetting: kinds.INVALID_REQUEST,
     ReasonMissing: kinds.INVALID_REQUEST,
     UnknownRelease: kinds.UNKNOWN_RELEASE,
+    UnknownAccessKey: kinds.UNKNOWN_ACCESS_KEY,
+    AccessKeyEnded: kinds.ACCESS_KEY_ENDED,
     AnswerErased: kinds.ANSWER_ERASED,
     NotOpen: kinds.NOT_OPEN,
     NotOwner: kinds.NOT_ALLOWED,
@@ -111,6 +115,7 @@ _NOT_LOCAL = {
     "origin": "the Origin header names another host than the Host header",
     "site": "the Sec-Fetch-Site header says that a page of another site asks",
 }
+_FIRST_KEY = "The first access key is not made over HTTP: run gsh keys create at the ledger, or set GSH_ADMIN_KEY."
 
 _FIXED: Mapping[type[Exception], Fault] = {
     MissingIdempotencyKey: Fault("header", "Idempotency-Key", "is required with a budget: a name for this release"),
@@ -271,6 +276,8 @@ def _on_not_admitted(request: Request, error: Exception) -> Response:
         kind = kinds.NOT_ALLOWED._replace(
             detail=f"While there is no access key, only this machine is served: {_NOT_LOCAL[error.reason]}."
         )
+    if error.reason == "first-key":
+        kind = kinds.NOT_ALLOWED._replace(detail=_FIRST_KEY)
     headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)

@@ -67,8 +67,8 @@ KEY_REQUIRED = Kind(
     "Access key required",
     "The request needs an access key in the header Authorization: Bearer, which is not revoked and has not expired.",
     "The request had no access key, or one that the service does not know, or one that was revoked or has expired.",
-    "Send the header “Authorization: Bearer” with your access key. An operator makes one with “python -m app.keys "
-    "create”, and a new one in place of another with “python -m app.keys rotate”.",
+    "Send the header “Authorization: Bearer” with your access key. An operator makes one with “gsh keys create”, and a "
+    "new one in place of another with “gsh keys rotate”.",
 )
 NOT_ALLOWED = Kind(
     "not-allowed",
@@ -95,6 +95,14 @@ UNKNOWN_BUDGET = Kind(
     "There is no such budget.",
     "The request names a budget that does not exist. Nothing was released and nothing was charged.",
     "Check the name with GET /budgets, or make the budget with PUT /budgets/{id}.",
+)
+UNKNOWN_ACCESS_KEY = Kind(
+    "unknown-access-key",
+    404,
+    "Unknown access key",
+    "There is no such access key.",
+    "No access key has this id, or your own access key is bound to other budgets than that one.",
+    "Check the id with GET /access-keys.",
 )
 METHOD_NOT_ALLOWED = Kind(
     "method-not-allowed",
@@ -170,6 +178,15 @@ PERIOD_CLOSED = Kind(
     "was released and nothing was charged.",
     "Release the records with those of a later period. The owner of the data can raise closes_after of the period "
     "with PUT /budgets/{id}.",
+)
+ACCESS_KEY_ENDED = Kind(
+    "access-key-ended",
+    409,
+    "Access key ended",
+    "The access key is not active, or was replaced before.",
+    "Only an active access key can be rotated, and once only. This one was revoked, has expired, or has a successor.",
+    "GET /access-keys shows its state, and which access key replaced it. If nobody has that one, revoke it and make "
+    "another with POST /access-keys.",
 )
 KEY_MISSING = Kind(
     "idempotency-key-missing",

@@ -118,6 +118,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE INDEX budgets_by_renewed ON budgets (period_of)""",
     ),
     ("""ALTER TABLE budgets ADD COLUMN most_sigma {double}""",),
+    (
+        """CREATE TABLE access_entries (
+            number BIGINT PRIMARY KEY, kind TEXT NOT NULL, at TEXT NOT NULL, payload TEXT NOT NULL,
+            hash TEXT NOT NULL)""",
+    ),
 )
 """The statements from each version of the schema to the next. Released ones are never edited, only new ones added."""
 
@@ -215,6 +220,12 @@ class Statements:
         self.keys = adapt("SELECT {access_key} FROM access_keys ORDER BY made_at, id")
         self.revoke_key = adapt("UPDATE access_keys SET revoked_at = %s WHERE id = %s AND revoked_at IS NULL")
         self.expire_key = adapt("UPDATE access_keys SET expires_at = %s WHERE id = %s")
+        entry = "SELECT number, kind, at, payload, hash FROM access_entries"
+        self.add_access_entry = adapt(
+            "INSERT INTO access_entries (number, kind, at, payload, hash) VALUES (%s, %s, %s, %s, %s)"
+        )
+        self.access_entries = adapt(f"{entry} WHERE number < %s ORDER BY number DESC LIMIT %s")
+        self.access_entries_from = adapt(f"{entry} WHERE number > %s ORDER BY number LIMIT %s")
 
     def _add_releases(self, adapt: Callable[[str], str]) -> None:
         """Releases, their answers and their seeds."""

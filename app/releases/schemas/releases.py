@@ -4,13 +4,12 @@ from typing import Any
 
 from pydantic import Field
 
-from app.budgets.schemas.history import ByOut
 from app.budgets.schemas.preview import PLANNED_EXAMPLES as CHARGE_EXAMPLES
 from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, TABLES_CERTIFICATE_EXAMPLE, AnyCertificate
 from app.releases.schemas.stated import ProvenanceIn, Stated
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import COST_EXAMPLE, CostOut
-from app.schemas.ledger_record import ANCESTOR_ENTRIES, PERIOD_PAYS, EntryNameOut, PeriodName, ReleaseState
+from app.schemas.ledger_record import ANCESTOR_ENTRIES, PERIOD_PAYS, ByOut, EntryNameOut, PeriodName, ReleaseState
 from app.schemas.mechanism import TABLES, AnyMechanismIn, MechanismOrTables, Tables
 from app.schemas.scalars import BudgetName, Digest
 from app.schemas.strict import OrAbsent, Strict

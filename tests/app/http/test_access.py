@@ -47,6 +47,11 @@ PROTECTED = [
     ("GET", "/releases/weekly/certificate"),
     ("GET", "/releases/weekly/answer"),
     ("POST", "/releases/weekly/commit"),
+    ("GET", "/access-keys"),
+    ("POST", "/access-keys"),
+    ("GET", "/access-keys/history"),
+    ("DELETE", "/access-keys/4f1c2a9b"),
+    ("POST", "/access-keys/4f1c2a9b/rotate"),
 ]
 OPEN = [
     ("POST", f"/{path}")
@@ -111,18 +116,28 @@ def test_after_the_first_access_key_releases_and_budgets_need_one(guarded: Guard
 @pytest.mark.parametrize("scope", SCOPES)
 def test_each_scope_allows_only_its_own_operations(guarded: Guarded, method: str, path: str, scope: str) -> None:
     key = guarded.make_key(scope)
-    for_admins = (method in {"PUT", "GET"} and not path.endswith("/answer")) or path.endswith(("/preview", "/verify"))
-    opens = {"account": False, "admin": for_admins, "release": method != "PUT"}[scope]
+    reads, are_keys = method == "GET" or path.endswith(("/preview", "/verify")), path.startswith("/access-keys")
+    opens = {
+        "account": False,
+        "admin": are_keys or method == "PUT" or (reads and not path.endswith("/answer")),
+        "audit": reads,
+        "release": method != "PUT" and not are_keys,
+    }[scope]
 
     status = guarded.ask(method, path, key, {}).status_code
 
     assert (status not in {401, 403}) == opens
 
 
+def named(path: str) -> str:
+    name = "4f1c2a9b" if path.startswith("/access-keys") else "web"
+    return path.replace("{id}", name).replace("{key}", "weekly")
+
+
 def test_every_documented_operation_that_may_refuse_is_tried_here(guarded: Guarded) -> None:
     document = guarded.get("/openapi.json").json()
     declared = {
-        (method.upper(), path.replace("{id}", "web").replace("{key}", "weekly"))
+        (method.upper(), named(path))
         for path, operations in document["paths"].items()
         for method, operation in operations.items()
         if "401" in operation["responses"]

@@ -7,6 +7,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import httpx
 import jsonschema_rs
 import pyarrow as pa
 import pytest
@@ -19,7 +20,8 @@ from app.settings import Settings
 from app.version import VERSION
 from gsh.accounting.mechanism import Mechanism
 from tests.app.client import Client, Json
-from tests.app.example_requests import ask_example
+from tests.app.example_requests import NEEDS_KEY, ask_example
+from tests.app.http.test_access import Guarded
 from tests.gsh.histogram.uploads import as_stream, from_bytes
 
 COMMITTED = Path(__file__).parents[3] / "openapi" / "openapi.json"
@@ -81,13 +83,34 @@ def test_the_committed_document_is_the_generated_one() -> None:
     assert COMMITTED.read_text(encoding="utf-8") == json.dumps(generated, indent=2, ensure_ascii=False) + "\n"
 
 
+class Office(Guarded):
+    """A service with an administrator, who asks."""
+
+    key: str
+
+    def request_as_admin(self, method: str, path: str, **options: Any) -> httpx.Response:
+        headers = options.pop("headers", {}) | {"authorization": f"Bearer {self.key}"}
+        return self.request(method, path, headers=headers, **options)
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    made = Office(str(tmp_path_factory.mktemp("office") / "ledger.sqlite3"))
+    made.key = made.make_key("admin")
+    yield made
+    made.app.state.services.ledger_pool.close()
+
+
 @pytest.mark.parametrize(("label", "operation", "body"), EXAMPLES.values(), ids=EXAMPLES)
-def test_every_example_of_a_request_works_unchanged(client: Client, label: str, operation: Json, body: Json) -> None:
+def test_every_example_of_a_request_works_unchanged(
+    client: Client, office: Office, label: str, operation: Json, body: Json
+) -> None:
     """It is valid by the document's own schema, is answered, and the answer is valid by its schema."""
     validator(json_content(operation)["schema"]).validate(body)
     method, path = label.split(" ")
 
-    response, expected = ask_example(client.request, method, path, body)
+    ask = office.request_as_admin if path.startswith(NEEDS_KEY) else client.request
+    response, expected = ask_example(ask, method, path, body)
 
     assert response.status_code == int(expected), response.text
     validator(operation["responses"][expected]["content"]["application/json"]["schema"]).validate(response.json())
@@ -97,7 +120,7 @@ def test_every_example_of_a_request_works_unchanged(client: Client, label: str, 
 def test_every_operation_with_a_json_body_has_named_examples(label: str) -> None:
     examples = json_content(OPERATIONS[label])["examples"]
 
-    assert len(examples) >= (2 if label.startswith("POST /releases/") else 4)
+    assert len(examples) >= (2 if label.startswith(("POST /releases/", "POST /access-keys")) else 4)
     assert all(example["summary"] for example in examples.values())
 
 
@@ -195,7 +218,10 @@ def test_the_document_has_every_endpoint() -> None:
     releases = {"GET /releases", "POST /releases", "POST /releases/verify", "GET /releases/{key}"}
     releases |= {"GET /releases/{key}/answer", "GET /releases/{key}/certificate", "POST /releases/{key}/commit"}
 
-    assert posts | presets | budgets | releases | service == set(OPERATIONS)
+    keys = {"GET /access-keys", "POST /access-keys", "GET /access-keys/history", "DELETE /access-keys/{id}"}
+    keys |= {"POST /access-keys/{id}/rotate"}
+
+    assert posts | presets | budgets | releases | keys | service == set(OPERATIONS)
 
 
 @pytest.mark.parametrize("label", OPERATIONS)
@@ -205,21 +231,21 @@ def test_documented_errors_are_problem_documents(label: str) -> None:
 
     method, path = label.split(" ")
     expected = {"400", "413", "415", "422", "500", "503"} if method in {"POST", "PUT"} else {"422", "500"}
-    if method == "GET" and path.startswith(("/budgets", "/releases")):
+    if method in {"GET", "DELETE"} and path.startswith(("/budgets", "/releases", "/access-keys")):
         expected |= {"503"}
     if path == "/readyz":
         expected |= {"503"}
     charges = path in {"/release", "/release/table"} or label in {"POST /releases", "POST /budgets/{id}/charges"}
     if "{" in path or charges or label in {"POST /calibrate", "GET /releases"}:
         expected |= {"404"}
-    if charges or method == "PUT" or path.endswith("/commit") or path == "/calibrate":
+    if charges or method == "PUT" or path.endswith(("/commit", "/rotate")) or path == "/calibrate":
         expected |= {"409"}
     if path.endswith(("/answer", "/certificate")):
         expected |= {"406"}
     if path.endswith("/answer"):
         expected |= {"410"}
     asked = ("/account", "/bound", "/calibrate", "/compare", "/intervals", "/utility")
-    if method == "PUT" or path.startswith(("/budgets", "/release", *asked)):
+    if method == "PUT" or path.startswith(("/budgets", "/release", "/access-keys", *asked)):
         expected |= {"401", "403", "429"}
     assert set(errors) == expected
     for response in errors.values():

@@ -14,12 +14,13 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Mount, Route
 
 from app.http.auth import PUBLIC, needs
+from app.ledger.access_keys import AccessKey
 from app.ledger.state import Entry
 from app.main import create_app
 from app.settings import Settings
 from tests.app.budgets.test_budgets import SECRET
 from tests.app.client import CASE_STUDY, Client, Json
-from tests.app.http.test_access import Guarded
+from tests.app.http.test_access import AT, Guarded
 from tests.app.releases.certificates import complete
 from tests.gsh.histogram.uploads import as_bytes
 
@@ -58,6 +59,8 @@ BODIES: dict[tuple[str, str], Json] = {
     ("POST", "/budgets/{id}/charges"): {"mechanism": CASE_STUDY},
     ("POST", "/budgets/{id}/preview"): {"mechanism": CASE_STUDY},
     ("PUT", "/budgets/{id}"): {"epsilon": 50, "delta": 0.5, "reason": "a test"},
+    ("POST", "/access-keys"): {"scopes": ["release"], "budgets": ["web"]},
+    ("POST", "/access-keys/{id}/rotate"): {},
     ("POST", "/releases"): {"mechanism": CASE_STUDY, "budget": "web"},
     ("POST", "/releases/{key}/commit"): {"digest": "a" * 64},
     ("POST", "/releases/verify"): complete(CASE_STUDY).to_dict(),
@@ -78,6 +81,8 @@ BODIES: dict[tuple[str, str], Json] = {
 
 
 BOUNDARY = "------form"
+KEY = "4f1c2a9b"
+LISTS = {"/budgets", "/releases", "/access-keys"}
 
 
 def body_of(method: str, path: str) -> bytes:
@@ -176,8 +181,10 @@ def test_there_are_routes_to_protect() -> None:
 
 
 def named(path: str) -> str:
-    """A path of a budget or a release that exists."""
-    return path.replace("{id}", "web").replace("{key}", "open" if path.endswith("/commit") else "made")
+    """A path of a budget, a release or an access key that exists."""
+    return path.replace("{id}", KEY if path.startswith("/access-keys") else "web").replace(
+        "{key}", "open" if path.endswith("/commit") else "made"
+    )
 
 
 def bearer(key: str) -> dict[str, str]:
@@ -202,13 +209,14 @@ def test_no_spelling_of_a_path_avoids_access_control(vault: Vault, method: str, 
     headers = SITUATIONS[situation](vault) | {"idempotency-key": "1"}
     target = named(path)
     # A client with an access key of another budget sees lists without the others, and no release of the others.
-    sees_its_own = situation == "other budget" and method == "GET" and path in {"/budgets", "/releases"}
-    sees_none = situation == "other budget" and (path.startswith("/releases/"))
+    sees_its_own = situation == "other budget" and method == "GET" and path in LISTS
+    sees_none = situation == "other budget" and path.startswith(("/releases/", "/access-keys"))
     before, refused = vault.entries(), 0
     for spelling in SPELLINGS.values():
         answer = vault.ask_raw(method, spelling.format(target, upper=target.upper()), body_of(method, path), headers)
         if sees_its_own and answer.status == 200:
-            assert json.loads(answer.body) in ({"budgets": []}, {"releases": [], "before": None})
+            (listed, *_) = json.loads(answer.body).values()
+            assert all(each["budgets"] == ["ads"] for each in listed) if path == "/access-keys" else listed == []
         elif sees_none and answer.status == 200:
             assert json.loads(answer.body) == {"made_here": False, "differences": []}
         elif answer.status not in {404, 405} and not (sees_none and answer.status == 422):
@@ -223,9 +231,11 @@ def test_no_spelling_of_a_path_avoids_access_control(vault: Vault, method: str, 
 @pytest.mark.parametrize(("method", "path"), PROTECTED)
 def test_the_right_access_key_reaches_every_route(vault: Vault, method: str, path: str) -> None:
     headers = {"authorization": f"Bearer {vault.make_key('account', 'release', 'admin')}", "idempotency-key": "1"}
+    vault.change(lambda ledger: ledger.keys.add(AccessKey(KEY, "", frozenset(), frozenset(), "", AT)))
     answer = vault.ask_raw(method, named(path), body_of(method, path), headers)
 
-    assert answer.status == (201 if (method, path) == ("POST", "/releases") else 200)
+    is_made = method == "POST" and path in {"/releases", "/access-keys", "/access-keys/{id}/rotate"}
+    assert answer.status == (201 if is_made else 200)
 
 
 @pytest.mark.parametrize("character", [chr(code) for code in (0, 9, 10, 11, 12, 13, 28, 127, 133, 8232, 8233)])

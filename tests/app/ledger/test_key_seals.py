@@ -172,7 +172,7 @@ def test_with_another_secret_no_key_is_accepted_until_an_operator_seals_them(led
             again.keys.add(key("third"))
         with pytest.raises(WrongLedger):
             again.keys.rotate("active", AT, LATER)
-        again.keys.seal()
+        again.keys.seal(AT)
         assert usable(again) == ["active", "brief"]
         again.keys.add(key("third"))
 

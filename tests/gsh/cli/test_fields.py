@@ -35,6 +35,8 @@ OFFERED: dict[str, tuple[Any, tuple[str, ...]]] = {
     "openRelease": (CLIENT.releases.open, ()),
     "commitRelease": (CLIENT.releases.commit, ()),
     "bound": ((make_plan, bounding_query), ("bound",)),
+    "createAccessKey": (CLIENT.access_keys.create, ("keys create",)),
+    "rotateAccessKey": (CLIENT.access_keys.rotate, ("keys rotate",)),
 }
 """The calls and the commands that ask for each operation. Jobs open and commit releases, not people."""
 ELSEWHERE = {
@@ -44,6 +46,10 @@ ELSEWHERE = {
 }
 SAME = {
     "groups": ("keys", "--keys"),
+    "scopes": ("scopes", "--scope"),
+    "budgets": ("budgets", "--budget"),
+    "overlap_seconds": ("overlap_seconds", "--overlap"),
+    "expires_at": ("expires_at", "--expires"),
     "sizes": ("sizes", "table"),
     "values": ("values", "table"),
     "counts": ("counts", "table"),

@@ -1,0 +1,1 @@
+"""/access-keys: access keys, and the history of access."""
