@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gsh.accuracy.utility import Utility
     from gsh.client.clients import AsyncClient, Client
     from gsh.duckdb.publishing import publish
+    from gsh.duckdb.surveying import survey
     from gsh.errors import (
         AccountingError,
         Error,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     )
     from gsh.events.plan import Plan
     from gsh.events.published import Published
+    from gsh.events.surveys.result import Survey
     from gsh.library.accuracy import Interval, Intervals, Total, Totals, intervals, rest, total, utility
     from gsh.library.engines import EnginePrivacy, engine
     from gsh.library.groups import Groups, release
@@ -78,6 +80,7 @@ __all__ = [
     "RelativeAggregates",
     "ReleaseError",
     "Sensitivity",
+    "Survey",
     "SurveyNoise",
     "SurveyPlan",
     "SurveyShare",
@@ -110,6 +113,7 @@ __all__ = [
     "release",
     "rest",
     "spark",
+    "survey",
     "total",
     "utility",
     "vectors",
@@ -122,6 +126,7 @@ _NAMES = {
     "gsh.accuracy.utility": ("Utility",),
     "gsh.client.clients": ("AsyncClient", "Client"),
     "gsh.duckdb.publishing": ("publish",),
+    "gsh.duckdb.surveying": ("survey",),
     "gsh.errors": (
         "AccountingError",
         "Error",
@@ -136,6 +141,7 @@ _NAMES = {
     ),
     "gsh.events.plan": ("Plan",),
     "gsh.events.published": ("Published",),
+    "gsh.events.surveys.result": ("Survey",),
     "gsh.library.accuracy": ("Interval", "Intervals", "Total", "Totals", "intervals", "rest", "total", "utility"),
     "gsh.library.engines": ("EnginePrivacy", "engine"),
     "gsh.library.groups": ("Groups", "release"),

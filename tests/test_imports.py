@@ -47,7 +47,8 @@ ALLOWED = {
     | {"gsh.accounting", "gsh.certificate", "gsh.certificate_words", "gsh.documents", "gsh.histogram", "gsh.library"}
     | {"gsh.results"},
     "gsh/events": BASE
-    | {"gsh.accounting", "gsh.certificate", "gsh.client", "gsh.events", "gsh.histogram", "gsh.library", "gsh.results"},
+    | {"gsh.accounting", "gsh.certificate", "gsh.client", "gsh.events", "gsh.histogram", "gsh.library", "gsh.results"}
+    | {"gsh.documents", "gsh.surveyed"},
     "gsh/spark": BASE
     | {"gsh.accounting", "gsh.certificate", "gsh.certificate_words", "gsh.client", "gsh.events"}
     | {"gsh.histogram", "gsh.library", "gsh.results", "gsh.spark"},
@@ -64,7 +65,8 @@ ALLOWED = {
         "gsh.surveyed",
     },
     "gsh/duckdb": (BASE - {"gsh.wire"})
-    | {"gsh.accounting", "gsh.certificate", "gsh.client", "gsh.duckdb", "gsh.events", "gsh.library", "gsh.results"},
+    | {"gsh.accounting", "gsh.certificate", "gsh.client", "gsh.duckdb", "gsh.events", "gsh.library", "gsh.results"}
+    | {"gsh.certificate_words", "gsh.surveyed"},
     "gsh/proof": {"gsh.certificate", "gsh.errors", "gsh.proof"},
     "gsh/cli": {"gsh"},
     "gsh/errors.py": set(),

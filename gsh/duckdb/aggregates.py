@@ -120,9 +120,13 @@ def _in_buckets(
     if not is_made:  # no event has a user
         with prepared(f"(SELECT * FROM {source.sql} LIMIT 0)") as scan:
             return [space.connection.sql(query.whole(scan)).to_arrow_table() for query in queries]
+    shutil.rmtree(folder)
     with _reported(space, progress, "adding up"):
-        totals = (query.total(f"{_PARTIAL}{place}") for place, query in enumerate(queries))
-        return [space.connection.sql(total).to_arrow_table() for total in totals]
+        totals = [query.total(f"{_PARTIAL}{place}") for place, query in enumerate(queries)]
+        found = [space.connection.sql(total).to_arrow_table() for total in totals]
+    for place in range(len(queries)):  # there may be a second pass
+        run(f"DROP TABLE {_PARTIAL}{place}")
+    return found
 
 
 @contextmanager

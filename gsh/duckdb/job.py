@@ -18,7 +18,7 @@ from gsh.events.published import OnProgress, Progress
 from gsh.events.tables import AnyPlan
 from gsh.events.terms import Payer
 
-__all__ = ["Job"]
+__all__ = ["Job", "reporter"]
 
 _ENGINE: Final = "gsh.duckdb"
 
@@ -41,9 +41,14 @@ class Job:
     report: OnProgress
     buckets: int | None
     """For tests."""
+    engine: str = _ENGINE
 
     def local_certificate(
-        self, mechanism: AnyMechanism | Mapping[str, AnyMechanism], stated: Mapping[str, float], plan: AnyPlan
+        self,
+        mechanism: AnyMechanism | Mapping[str, AnyMechanism],
+        stated: Mapping[str, float],
+        plan: AnyPlan,
+        **further: Any,
     ) -> Certificate:
         """Made before anything is read, so that mistakes in it come first. It does not depend on the data."""
         return certificate_of(
@@ -55,6 +60,7 @@ class Job:
             enforced_by=_ENGINE,
             plan_digest=plan.digest,
             roles=plan.roles,
+            **further,
         )
 
     def aggregates(self, plan: AnyPlan, count: Callable[[Workspace, Source], T]) -> T:
@@ -78,3 +84,10 @@ class Job:
             if not is_same:
                 detail = f"must be a new name: the release that has it was made with another {name}"
                 raise InvalidParameter("once", detail)
+
+
+def reporter(progress: OnProgress | None) -> OnProgress:
+    """Who hears of progress; nobody if it is None."""
+    if progress is not None and not callable(progress):
+        raise InvalidParameter("progress", f"must be a function, not {type(progress).__name__}")
+    return progress or (lambda _progress: None)

@@ -8,23 +8,27 @@ from typing import TYPE_CHECKING, Any, Literal
 import duckdb
 import pyarrow as pa
 
+from gsh.accounting.calibration.after_survey import SurveyShare
 from gsh.accounting.mechanism import AnyMechanism
 from gsh.arguments import Integer, Real, flag, path, text, texts
-from gsh.certificate import Certificate
 from gsh.duckdb.aggregates import aggregated
 from gsh.duckdb.files import local_files
-from gsh.duckdb.job import Job
+from gsh.duckdb.job import Job, reporter
 from gsh.duckdb.public_keys import keys_table
 from gsh.duckdb.sources import Events, Source
 from gsh.duckdb.tables import publish_tables
+from gsh.duckdb.two_stages import keeper_of, publish_after_survey
 from gsh.duckdb.workspace import Workspace
+from gsh.duckdb.written import TablePlace, TablesPlace, published_table, written_table
 from gsh.errors import InvalidParameter
 from gsh.events.kinds import Kind
-from gsh.events.lots import new_salt, salt_of_release
+from gsh.events.lots import salt_of_release
 from gsh.events.output import Output, rows_with
 from gsh.events.plan import Plan, checked_keys, make_plan
 from gsh.events.public_keys import KeysLike, ListedKeys, Origin, public_keys_of
-from gsh.events.published import OnProgress, Progress, Published
+from gsh.events.published import OnProgress, Published
+from gsh.events.surveys.asked import Asks, SurveyBound, asks_in_tables, settled
+from gsh.events.surveys.surveying import surveying_of
 from gsh.events.tables import planned
 from gsh.events.terms import Terms, check_plan, payer_of, terms_for, terms_for_tables
 from gsh.library.groups import release
@@ -43,13 +47,13 @@ def publish(
     user: str,
     by: str | Sequence[str] | None = None,
     public_keys: KeysLike | None = None,
-    sums: Mapping[str, tuple[Real, Real]] | None = None,
-    events: Mapping[str, Integer] | None = None,
-    means: Mapping[str, tuple[Real, Real]] | None = None,
+    sums: Mapping[str, tuple[Real, Real] | SurveyBound] | None = None,
+    events: Mapping[str, Integer | SurveyBound] | None = None,
+    means: Mapping[str, tuple[Real, Real] | SurveyBound] | None = None,
     units: Mapping[str, Real] | None = None,
     ratios: Mapping[str, tuple[str, str]] | None = None,
     round: bool = False,  # noqa: A002 - the word for it
-    c_u: Integer | None = None,
+    c_u: Integer | SurveyBound | None = None,
     caps: Mapping[str, Integer] | None = None,
     weights: Mapping[str, Real] | None = None,
     tau: Integer = 1,
@@ -60,6 +64,8 @@ def publish(
     mechanism: AnyMechanism | Mapping[str, AnyMechanism] | None = None,
     releases: Integer | None = None,
     most_sigma: Real | None = None,
+    survey: SurveyShare | None = None,
+    expected_users: Integer | None = None,
     service: "Client | None" = None,
     budget: str | None = None,
     period: str | None = None,
@@ -103,6 +109,11 @@ def publish(
         gsh.publish("events.parquet", user="user_id", by=["url", "country"], sums={"likes": (0, 1)}, c_u=16,
                     epsilon=1, delta=1e-6, to="private.parquet")
 
+    ``c_u="survey"``, ``sums={"seconds": "survey"}`` and ``events={"views": "survey"}`` leave bounds to a survey: noisy
+    histograms over the users, in the same release and the same charge. ``("survey", 16)`` says which bound holds if it
+    shows too little. ``survey=gsh.SurveyShare(0.01)`` is its part of the noise cost: 1 % if it is omitted, or 0.2 % if
+    at least 10⁵ ``expected_users`` are named. They must not come from the data.  [docs/choosing-bounds.md]
+
     ``tables`` are several tables of one release, in place of ``by`` and its bounds. Together they have exactly the
     privacy curve of one table. ``to`` is then a folder with a file per table in this ``format``, and ``rest`` adds
     ``<table>_rest``: what each group has beyond its published children.
@@ -121,23 +132,35 @@ def publish(
         memory_limit=memory_limit,
         threads=threads,
         temporary=temporary,
-        report=_reporter(progress),
+        report=reporter(progress),
         buckets=_buckets,
     )
-    salt = _salt or (new_salt() if job.payer is None else salt_of_release(job.payer.budget, job.payer.once))
+    folder_or_file = None if to is None else path("to", to)
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
     aim |= {"most_sigma": most_sigma, "payer": job.payer}
     origin = Origin(text("user", user), data, lambda: local_files(data) if connection is None else ())
     bounds: dict[str, Any] = {"by": by, "sums": sums, "events": events, "means": means, "units": units}
     bounds |= {"ratios": ratios, "c_u": c_u, "caps": caps}
+    asks: dict[str, Asks] = {}
+    if isinstance(tables, Mapping):
+        tables, asks = asks_in_tables(tables)
+    elif tables is None:
+        bounds, own = settled(bounds)
+        asks = {} if own is None else {"": own}
+    keeper = keeper_of(job, folder_or_file if asks else None)
+    salt = _salt or (keeper.salt() if job.payer is None else salt_of_release(job.payer.budget, job.payer.once))
+    wanted: dict[str, Any] = {"survey": survey, "expected_users": expected_users}
     if tables is not None:
         one = bounds | {"public_keys": public_keys, "weights": weights, "tau": None if tau == 1 else tau}
         one |= {"round": round or None}
         _refuse("omitted with tables: each of them has its own", **one)
         plans, lists = planned(tables, user=user, salt=salt, types=types, origin=origin, names=names)
-        terms = terms_for_tables(plans, tables, **aim, shares=shares)
+        surveying = surveying_of(plans, asks, aim, tables=tables, shares=shares, **wanted)
         folder = {"format": format, "overwrite": flag("overwrite", overwrite)}
-        place = None if to is None else {"path": path("to", to), **folder}
+        place = None if folder_or_file is None else {"path": folder_or_file, **folder}
+        if surveying is not None:
+            return publish_after_survey(job, surveying, lists, keeper, TablesPlace(job, rest, place))
+        terms = terms_for_tables(plans, tables, **aim, shares=shares)
         return publish_tables(job, plans, lists, terms, rest=rest, place=place)
     _refuse(
         "omitted without tables",
@@ -149,15 +172,12 @@ def publish(
     digest = None if listed is None else listed.digest
     bounds |= {"round": round, "tau": tau, "public_keys": digest}
     plan = make_plan(user=user, **bounds, salt=salt, types=types, names=names)
-    terms = terms_for(plan, **aim, weights=weights)
-    output = None if to is None else Output(path("to", to), overwrite=flag("overwrite", overwrite))
-    return _publish_table(job, plan, listed, terms, output)
-
-
-def _reporter(progress: OnProgress | None) -> OnProgress:
-    if progress is not None and not callable(progress):
-        raise InvalidParameter("progress", f"must be a function, not {type(progress).__name__}")
-    return progress or (lambda _progress: None)
+    surveying = surveying_of(plan, asks, aim, weights=weights, **wanted)
+    output = None if folder_or_file is None else Output(folder_or_file, overwrite=flag("overwrite", overwrite))
+    if surveying is not None:
+        lists = {} if listed is None else {"": listed}
+        return publish_after_survey(job, surveying, lists, keeper, TablePlace(job, output))
+    return _publish_table(job, plan, listed, terms_for(plan, **aim, weights=weights), output)
 
 
 def _refuse(detail: str, **arguments: object) -> None:
@@ -185,14 +205,14 @@ def _publish_table(job: Job, plan: Plan, keys: ListedKeys | None, terms: Terms, 
     public = None if keys is None else "posted"
     if local is not None:
         private = release(terms.only, table, key_columns=plan.by, count_column=plan.count, public_keys=public)
-        return _result(job, rows_with(private, local), local, plan, output)
+        return written_table(job, rows_with(private, local), local, plan, output)
     assert job.payer is not None
     listed: dict[str, Any] = {} if public is None else {"public_keys": public}
     mechanism: Any = terms.only
     made = job.payer.service.release(
         table, mechanism, users=plan.count, keys=plan.by, **listed, **job.paid(plan, terms.stated)
     )
-    published = _result(job, made.table, made.certificate, plan, output)
+    published = written_table(job, made.table, made.certificate, plan, output)
     return replace(published, is_replayed=made.is_replayed, released_at=made.released_at)
 
 
@@ -211,36 +231,8 @@ def _released(job: Job, plan: Plan, terms: Terms, output: Output | None) -> Publ
         return None
     is_there, table = (False, None) if output is None else output.written_before(job.payer.once, plan)
     if is_there:
-        published = _published(record.load().table if table is None else table, certificate, plan, output)
+        published = published_table(record.load().table if table is None else table, certificate, plan, output)
     else:
         made = record.load()
-        published = _result(job, made.table, made.certificate, plan, output, is_silent=True)
+        published = written_table(job, made.table, made.certificate, plan, output, is_silent=True)
     return replace(published, is_replayed=True, released_at=record.at)
-
-
-def _result(
-    job: Job,
-    table: pa.Table,
-    certificate: Certificate,
-    plan: Plan,
-    output: Output | None,
-    *,
-    is_silent: bool = False,
-) -> Published:
-    if output is not None:
-        if not is_silent:
-            job.report(Progress("writing"))
-        output.write(table, plan, certificate)
-    return _published(table, certificate, plan, output)
-
-
-def _published(table: pa.Table, certificate: Certificate, plan: Plan, output: Output | None) -> Published:
-    if output is None:
-        place = "in the result"
-    elif output.certificate_path is not None:
-        place = f"in {output.certificate_path}"
-    else:
-        place = "in the metadata of the file"
-    path = None if output is None else output.path
-    about: dict[str, Any] = {"path": path, "plan": plan, "groups": len(table), "certificate_at": place}
-    return Published({"": table}, certificate, **about)

@@ -6,16 +6,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from gsh.certificate import Certificate
 from gsh.duckdb.aggregates import aggregated_tables
 from gsh.duckdb.job import Job
 from gsh.duckdb.public_keys import keys_tables
 from gsh.duckdb.sources import Source
 from gsh.duckdb.workspace import Workspace
+from gsh.duckdb.written import written_tables
 from gsh.events.folder_output import FolderOutput
 from gsh.events.output import rows_with
 from gsh.events.public_keys import ListedKeys
-from gsh.events.published import Progress, Published
+from gsh.events.published import Published
 from gsh.events.tables import Plans
 from gsh.events.terms import Terms, check_plan
 from gsh.library.groups import release
@@ -67,7 +67,7 @@ def publish_tables(
             )
             for name, table in tables.items()
         }
-        return _result(job, private, local, plans, rests, output)
+        return written_tables(job, private, local, plans, rests, output)
     assert job.payer is not None
     made: Any = job.payer.service.release(
         tables,
@@ -77,7 +77,7 @@ def publish_tables(
         public_keys=public or None,
         **job.paid(plans, terms.stated),
     )
-    published = _result(job, made.tables, made.certificate, plans, rests, output)
+    published = written_tables(job, made.tables, made.certificate, plans, rests, output)
     return replace(published, is_replayed=made.is_replayed, released_at=made.released_at)
 
 
@@ -98,29 +98,5 @@ def _released(
         return None
     made: Any = record.load()
     is_there = output is not None and output.written_before()
-    published = _result(job, made.tables, made.certificate, plans, rests, output, is_there=is_there)
+    published = written_tables(job, made.tables, made.certificate, plans, rests, output, is_there=is_there)
     return replace(published, is_replayed=True, released_at=record.at)
-
-
-def _result(
-    job: Job,
-    tables: Mapping[str, pa.Table],
-    certificate: Certificate,
-    plans: Plans,
-    rests: Mapping[str, str],
-    output: FolderOutput | None,
-    *,
-    is_there: bool = False,
-) -> Published:
-    tables = {name: tables[name] for name in plans.tables}
-    place = "in the result" if output is None else f"in {output.certificate_path}"
-    groups = sum(map(len, tables.values()))
-    path = None if output is None else output.path
-    about: dict[str, Any] = {"path": path, "plan": plans, "groups": groups, "certificate_at": place}
-    published = Published(tables, certificate, **about)
-    if output is not None:
-        files = (tables, {parent: published.rest(parent, child) for parent, child in rests.items()}, certificate)
-        if not (is_there and output.is_whole(*files)):
-            job.report(Progress("writing"))
-            output.write(*files)
-    return published

@@ -13,6 +13,8 @@ choosing.py     C_u and clips, from a noisy histogram over users
 terms.py        the noise: calibrated to a target or to a share of a budget, or given; and who pays
 output.py       the file of a private table: whole or not at all
 folder_output.py  the folder of several private tables: whole or not at all
+own_files.py    files of their owner alone, such as seeds
+surveys/        bounds that a survey chooses
 published.py    the result of publishing, and reports of progress
 demo.py         made-up events
 """

@@ -37,6 +37,7 @@ __all__ = [
     "ranked_query",
     "record_units",
     "table_name",
+    "users_query",
 ]
 
 Lines: TypeAlias = list[str]
@@ -79,6 +80,16 @@ def ranked_query(plan: Plan, kinds: Mapping[str, Kind], dialect: str, source: st
     """One row per user and group, with ``_place``: from which C_u on the user counts in the group."""
     sql = dialect_named(dialect)
     return _with(sql, _ranked(plan, kinds, sql, source), _select([*_inner(plan)[0], "_place"], "_ranked"))
+
+
+def users_query(plan: Plan, kinds: Mapping[str, Kind], dialect: str, source: str) -> str:
+    """One row per user: ``_groups``, the number of groups, and the measures in the group with the smallest lot."""
+    sql = dialect_named(dialect)
+    steps, sums = _ranked(plan, kinds, sql, source), _inner(plan)[1]
+    if not sums:  # no lot is needed
+        steps.pop("_ranked")
+    firsts = [f"MAX(CASE WHEN _place = 1 THEN {value} END) AS {value}" for value in sums]
+    return _with(sql, steps, _select(["COUNT(*) AS _groups", *firsts], list(steps)[-1], "GROUP BY _user"))
 
 
 def _inner(plan: Plan) -> tuple[list[str], list[str]]:

@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from gsh.accounting.mechanism import Mechanism
 from gsh.events.tables import AnyPlan, Plans
 from gsh.results.private_tables import PrivateTables
+
+if TYPE_CHECKING:
+    from gsh.events.surveys.result import Survey
 
 __all__ = ["OnProgress", "Progress", "Published"]
 
@@ -42,6 +45,8 @@ class Published(PrivateTables):
     """Whether this release was made before under the same ``once``."""
     released_at: str | None = None
     """When a replayed release was made. None if it is new."""
+    survey: "Survey | None" = None
+    """The survey that chose the bounds, if there was one. None in a replay: the certificate says what was chosen."""
 
     def __len__(self) -> int:
         return self.groups

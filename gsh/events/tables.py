@@ -13,6 +13,7 @@ can do several, and what a table keeps does not depend on the other tables.
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -230,6 +231,8 @@ def place_of(name: str) -> str:
 
 
 def in_table(name: str) -> Any:
-    """Errors about a table name it. Those about what all tables share do not."""
+    """Errors about a table name it. Those about what all tables share do not. The only table has no name."""
+    if not name:
+        return nullcontext()
     shared = ("user", "salt", "types", "names")
     return renamed(*((pointer, pointer) for pointer in shared), ("", place_of(name)))

@@ -6,8 +6,9 @@ The mechanism is calibrated to a target or to a share of a budget, or it is give
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from gsh.accounting.calibration.after_survey import SurveyPlan
 from gsh.accounting.calibration.usual_noise import MOST_SIGMA
 from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.accounting.sensitivity import Box
@@ -16,7 +17,7 @@ from gsh.errors import InfeasibleTarget, InvalidParameter, renamed
 from gsh.events.plan import Plan
 from gsh.events.tables import AnyPlan, Plans, place_of
 from gsh.library.tables import Table, calibrate_tables
-from gsh.library.targets import calibrate
+from gsh.library.targets import SurveyWanted, calibrate
 from gsh.wire import mechanism_from_json
 
 if TYPE_CHECKING:
@@ -129,7 +130,12 @@ def payer_of(
     return payer
 
 
-def check_plan(digest: str | None, plan: AnyPlan) -> None:
+class _WithDigest(Protocol):
+    @property
+    def digest(self) -> str: ...
+
+
+def check_plan(digest: str | None, plan: _WithDigest) -> None:
     """Refuse the name of a release by another plan."""
     if digest != plan.digest:
         raise InvalidParameter("once", "must be a new name: a release by another plan has it already")
@@ -145,11 +151,13 @@ class Terms:
     mechanisms: Mapping[str, AnyMechanism]
     stated: Mapping[str, float]
     """``epsilon`` or ``delta``, or nothing."""
+    survey: SurveyPlan | None = None
+    """What is fixed before a survey, if the bounds are chosen from one."""
 
     @classmethod
-    def of_one(cls, mechanism: AnyMechanism, stated: Mapping[str, float]) -> "Terms":
+    def of_one(cls, mechanism: AnyMechanism, stated: Mapping[str, float], survey: SurveyPlan | None = None) -> "Terms":
         """The terms of the only table."""
-        return cls({"": mechanism}, stated)
+        return cls({"": mechanism}, stated, survey)
 
     @property
     def only(self) -> AnyMechanism:
@@ -172,13 +180,15 @@ def terms_for(
     releases: Integer | None = None,
     most_sigma: Real | None = None,
     payer: Payer | None = None,
+    survey: SurveyWanted = None,
 ) -> Terms:
     """The smallest noise for the target (ε, δ), or for one of ``releases`` from what a budget has; or a mechanism.
 
     With a complete mechanism, ``epsilon`` or ``delta`` is only the point that the certificate states. Public groups get
-    noise without a threshold.
+    noise without a threshold. A ``survey`` comes first, or has come with the same fixed costs.
     """
     _check_aim(epsilon, delta, mechanism, releases, most_sigma, payer)
+    _check_survey(survey, mechanism=mechanism, releases=releases)
     if releases is not None:
         assert payer is not None
         found: AnyMechanism
@@ -201,13 +211,13 @@ def terms_for(
     stated = {"epsilon": real("epsilon", epsilon)}
     if plan.public_keys is not None:
         with _in_plan(plan):
-            solved = calibrate_tables({_ONLY: _table(plan, weights)}, epsilon=epsilon, delta=delta)
-        _expect_use(solved.tables.values(), most_sigma)
-        return Terms.of_one(solved.tables[_ONLY], stated)
+            solved = calibrate_tables({_ONLY: _table(plan, weights)}, epsilon=epsilon, delta=delta, survey=survey)
+        _expect_use(solved.tables.values(), most_sigma, survey)
+        return Terms.of_one(solved.tables[_ONLY], stated, solved.survey)
     with _in_plan(plan):
-        found = calibrate(epsilon=epsilon, delta=delta, **_described(plan, weights)).mechanism
-    _expect_use([found], most_sigma)
-    return Terms.of_one(found, stated)
+        one = calibrate(epsilon=epsilon, delta=delta, **_described(plan, weights), survey=survey)
+    _expect_use([one.mechanism], most_sigma, survey)
+    return Terms.of_one(one.mechanism, stated, one.survey)
 
 
 _ONLY = "table"
@@ -238,9 +248,11 @@ def terms_for_tables(
     releases: Integer | None = None,
     most_sigma: Real | None = None,
     payer: Payer | None = None,
+    survey: SurveyWanted = None,
 ) -> Terms:
     """The noise of several tables by their shares of the target (ε, δ) or of a budget; or a mechanism for each."""
     _check_aim(epsilon, delta, mechanism, releases, most_sigma, payer)
+    _check_survey(survey, mechanism=mechanism, releases=releases, shares=shares)
     drafts = {name: _table(plan, tables[name].weights, share=tables[name].share) for name, plan in plans.tables.items()}
     if releases is not None:
         assert payer is not None
@@ -253,9 +265,9 @@ def terms_for_tables(
         assert epsilon is not None
         assert delta is not None
         with _in_plans(plans):
-            solved = calibrate_tables(drafts, epsilon=epsilon, delta=delta, shares=shares)
-        _expect_use(solved.tables.values(), most_sigma)
-        return Terms(solved.tables, {"epsilon": real("epsilon", epsilon)})
+            solved = calibrate_tables(drafts, epsilon=epsilon, delta=delta, shares=shares, survey=survey)
+        _expect_use(solved.tables.values(), most_sigma, survey)
+        return Terms(solved.tables, {"epsilon": real("epsilon", epsilon)}, solved.survey)
     if shares is not None:
         raise InvalidParameter("shares", "must be omitted with complete mechanisms")
     if not isinstance(mechanism, Mapping) or set(mechanism) != set(plans.tables):
@@ -293,8 +305,17 @@ def _check_aim(
             raise InvalidParameter("epsilon", "must be above 0: at 0 the noise hides every group, and nothing is left")
 
 
-def _expect_use(mechanisms: Iterable[AnyMechanism], most_sigma: Real | None) -> None:
+def _check_survey(survey: SurveyWanted, **arguments: object) -> None:
+    """What would depend on the bounds that a survey chooses cannot be fixed before it."""
+    for name, value in arguments.items():
+        if survey is not None and value is not None:
+            raise InvalidParameter(name, "must be omitted with a survey: give epsilon, delta and shares of tables")
+
+
+def _expect_use(mechanisms: Iterable[AnyMechanism], most_sigma: Real | None, survey: SurveyWanted = None) -> None:
     """Refuse a target whose noise hides every group, before anything is read or charged."""
+    if isinstance(survey, SurveyPlan):  # it is charged already
+        return
     bound = MOST_SIGMA if most_sigma is None else real("most_sigma", most_sigma)
     sigma = max(each.sigma for each in mechanisms)
     if sigma > bound:

@@ -5,8 +5,6 @@ event logs and pages.
 """
 
 import functools
-import hashlib
-import hmac
 import json
 from collections.abc import Callable, Iterator
 
@@ -17,7 +15,7 @@ from gsh.accounting.mechanism import AnyMechanism
 from gsh.errors import sum_too_large
 from gsh.events.plan import Plan
 from gsh.histogram.apply import MOST_COUNT
-from gsh.histogram.entropy import Entropy
+from gsh.histogram.entropy import Entropy, stream
 from gsh.histogram.keys.columns import plain
 from gsh.histogram.noise import Noise
 from gsh.histogram.public_keys import POSTED
@@ -34,10 +32,8 @@ _LABEL_OF_TABLES = b"gsh table partition stream 1"
 def stream_of(seed: bytes, plan_digest: str, content: bytes, table: str = "") -> Entropy:
     """The random bits of one partition: the same for the same groups, unrelated for others.
 
-        key = HMAC-SHA-256(seed, label; digest of the plan; name of the table, if it has one; ``content``)
-        block i of the stream = SHAKE-256(key, i)
-
-    ``content`` is the digest of the partition's groups.
+    They are the stream of the seed for a label, the digest of the plan, the name of the table, if it has one, and the
+    ``content``: the digest of the partition's groups.
 
     Spark may compute a partition many times: a task is tried again, or runs twice. On the same groups it draws the same
     noise again. On other groups it draws noise that shares nothing with the first, so that the difference of two
@@ -47,17 +43,7 @@ def stream_of(seed: bytes, plan_digest: str, content: bytes, table: str = "") ->
     if len(seed) != SEED_BYTES:
         raise ValueError(f"a seed has {SEED_BYTES} bytes")
     named = (_LABEL_OF_TABLES, plan_digest.encode(), table.encode()) if table else (_LABEL, plan_digest.encode())
-    parts = (*named, content)
-    message = b"".join(len(part).to_bytes(8, "little") + part for part in parts)
-    key = hmac.digest(seed, message, "sha256")
-    block = 0
-
-    def next_bytes(size: int) -> bytes:
-        nonlocal block
-        block += 1
-        return hashlib.shake_256(key + block.to_bytes(8, "little")).digest(size)
-
-    return next_bytes
+    return stream(seed, *named, content)
 
 
 Batches = Iterator[pa.RecordBatch]

@@ -15,7 +15,6 @@ import json
 import os
 import re
 import secrets
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +24,7 @@ from pyarrow import fs
 
 from gsh.certificate import Certificate
 from gsh.errors import InvalidParameter
+from gsh.events.own_files import check_own, write_own
 from gsh.results.locations import located
 from gsh.results.parts import PartsDigest, digest_of_tables, named_part, parts_in
 
@@ -125,32 +125,14 @@ class Place:
 
     def write_secret(self, path: str, document: Mapping[str, Any]) -> None:
         """A JSON document that only its owner can read, on a local file system. Of two drivers, one is first."""
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(self.staging, 0o700)
-        self.check_secrets()
-        partial = f"{path}.{secrets.token_hex(4)}.partial"
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            json.dump(document, file)
-        try:
-            os.link(partial, path)
-        except FileExistsError:
-            pass  # that of the other driver stays
-        finally:
-            os.unlink(partial)
+        write_own(self.staging, path, document)
 
     def check_secrets(self) -> None:
         """On a local file system: nobody else can write to the staging folder, or has put files into it.
 
         Who can plant a seed can remove the noise that is made of it.
         """
-        for path in (self.staging, f"{self.staging}/{SEED_FILE}"):
-            try:
-                found = os.lstat(path)
-            except FileNotFoundError:
-                continue
-            is_expected = (stat.S_ISDIR if path == self.staging else stat.S_ISREG)(found.st_mode)
-            if not is_expected or found.st_uid != os.geteuid() or found.st_mode & 0o022:
-                raise InvalidParameter("to", f"must have a staging folder of your own: {path} belongs to others")
+        check_own(self.staging, f"{self.staging}/{SEED_FILE}")
 
     def remove(self, path: str) -> None:
         if self.exists(path):

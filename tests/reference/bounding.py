@@ -71,6 +71,33 @@ def bounded(
     return {key: tuple(row) for key, row in groups.items() if row[0] >= plan["tau"] or keys is not None}
 
 
+def surveyed(
+    events: list[dict[str, Any]],
+    plan: dict[str, Any],
+    columns: list[str],
+    keys: list[tuple[Any, ...]] | None = None,
+) -> list[list[int]]:
+    """The true histograms of a survey: the groups of a user, and each column in the user's group with the smallest lot.
+
+    Bins end at 1, 2, 4 …: 21 of them for groups and numbers of events, 41 for sums in units.
+    """
+    measures = plan["measures"] if "measures" in plan else [{"kind": "sum", **each} for each in plan["sums"]]
+    chosen = [measure for measure in measures if measure["name"] in columns]
+    added: dict[Any, dict[tuple[Any, ...], list[int]]] = defaultdict(dict)
+    for event in events:
+        key = tuple(event[name] for name in plan["by"])
+        if event[plan["user"]] is not None and (keys is None or key in set(keys)):
+            totals = added[event[plan["user"]]].setdefault(key, [0] * len(chosen))
+            for j, measure in enumerate(chosen):
+                totals[j] += _record(event, measure)
+    found = [[0] * 21, *([0] * (21 if measure["kind"] == "events" else 41) for measure in chosen)]
+    for user, totals_of in added.items():
+        first = min(totals_of, key=lambda key: _lot(plan["salt"], user, key, ""))
+        for histogram, number in zip(found, [len(totals_of), *totals_of[first]], strict=True):
+            histogram[min(max(number - 1, 0).bit_length(), len(histogram) - 1)] += 1
+    return found
+
+
 def _record(event: dict[str, Any], measure: dict[str, Any]) -> int:
     return 1 if measure["kind"] == "events" else _units(event[measure["name"]], measure["unit"] or 1.0)
 

@@ -105,6 +105,7 @@ def test_the_page_shows_every_name() -> None:
         "Published",
         "RealRelease",
         "Sensitivity",
+        "Survey",
         "TablesCalibration",
         "TablesPrice",
         "Total",
