@@ -30,7 +30,7 @@ PYTEST := $(MEMORY) $(BIN)/python -m pytest --durations=25
 # The tests start many services. Without compiled files each start takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test thorough spark-test install-test spark-bench java quick check bench cluster-bench soak nginx case-study openapi screenshot docs image image-test release-image constraints hashes chromium postgres curl verify-ledger clean
+.PHONY: run test thorough spark-test install-test orchestration-test spark-bench java quick check bench cluster-bench soak nginx case-study openapi screenshot docs image image-test release-image constraints hashes chromium postgres curl verify-ledger clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp
@@ -58,6 +58,10 @@ thorough: $(VENV)/test.stamp
 # Each documented line that installs something, in an environment of its own; and the commands for a cluster.
 install-test: $(VENV)/test.stamp java
 	INSTALL_TEST=1 $(BIN)/python -m pytest --durations=25 tests/install
+
+# The examples under dbt, Dagster and Airflow, each in an environment of its own.
+orchestration-test: $(VENV)/test.stamp
+	ORCHESTRATION_TEST=1 $(BIN)/python -m pytest --durations=25 tests/orchestration
 
 # The tests that take under a minute together and need neither Chromium nor PostgreSQL nor the wheel.
 quick: $(VENV)/test.stamp

@@ -30,7 +30,7 @@ def main() -> None:
     paid = {}
     if asked.service is not None:
         service = gsh.Client(asked.service, key=os.environ.get("GSH_KEY"))
-        paid = {"service": service, "budget": asked.budget, "once": f"web-views-{asked.week}"}
+        paid = {"service": service, "budget": asked.budget, "once": f"web-spark-views-{asked.week}"}
     published = gsh.spark.publish(
         events(spark, asked.events),
         user="user_id",

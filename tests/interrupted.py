@@ -1,13 +1,12 @@
-"""Interrupt a job from outside: a proxy that stops at a place of an exchange, and a program that dies at a rename.
+"""Interrupt a job from outside: a proxy that stops at a place of an exchange, and a program that dies at a new file.
 
-``python -m tests.interrupted 7 2 before script.py …`` runs a script, and kills it before its second rename (0: before
-none). The first number is that of the run. Each run writes Arrow streams in other bytes: the order of rows, the batches
-and the compression.
+``python -m tests.interrupted 2 before script.py …`` runs a script, and kills it before its second file gets its name,
+by a link or a rename (0: before none).
 """
 
+import functools
 import itertools
 import os
-import random
 import re
 import runpy
 import signal
@@ -19,13 +18,11 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Literal, Self
 
-import pyarrow as pa
-
 __all__ = ["PLACES", "Place", "Proxy"]
 
 Place = Literal["connected", "uploading", "answered"]
 PLACES: tuple[Place, ...] = ("connected", "uploading", "answered")
-"""Nothing is sent; a part of the body is sent; the service has answered, and nobody has read it."""
+"""Nothing is sent; a part of a body is sent; the service has answered to a body, and nobody has read it."""
 
 
 class Proxy:
@@ -62,14 +59,17 @@ class Proxy:
         with client, socket.create_connection(self._upstream) as service, suppress(OSError):
             if place != "connected":
                 while (request := self._request(client, service, place)) is not None:
-                    service.sendall(request)
-                    if not self._answer(service, client, place):
+                    head, body = request
+                    service.sendall(head + body)
+                    if not self._answer(service, client, place if body else None):
                         break
             if place is not None:
                 self.reached.append(place)
                 self._stop()
 
-    def _request(self, client: socket.socket, service: socket.socket, place: Place | None) -> bytes | None:
+    def _request(
+        self, client: socket.socket, service: socket.socket, place: Place | None
+    ) -> tuple[bytes, bytes] | None:
         """A whole request; None if there is none, or if it ends early, after a part was forwarded."""
         head, body = _head(client)
         length = int((re.findall(rb"(?i)content-length: (\d+)", head) or [b"0"])[0])
@@ -80,7 +80,7 @@ class Proxy:
             body += client.recv(4096)
         if length:
             self.uploads.append(body.split(b"\r\n\r\n", 2)[2].rpartition(b"\r\n--")[0])
-        return head + body if head else None
+        return (head, body) if head else None
 
     def _answer(self, service: socket.socket, client: socket.socket, place: Place | None) -> bool:
         head, body = _head(service)
@@ -105,42 +105,21 @@ def _head(source: socket.socket) -> tuple[bytes, bytes]:
     return head + end, body
 
 
-def _dies_at(number: int, when: str) -> Callable[..., None]:
-    """A rename that kills its process before or after it, if it is the one with this number."""
-    rename, numbers = os.replace, itertools.count(1)
+def _dies_at(number: int, when: str, *namings: Callable[..., Any]) -> list[Callable[..., None]]:
+    """Ways to name a file, that kill their process before or after they are used for the file with this number."""
+    numbers = itertools.count(1)
 
-    def dying(*arguments: Any) -> None:
+    def dying(naming: Callable[..., Any], *arguments: Any, **options: Any) -> None:
         is_last = next(numbers) == number
         if not (is_last and when == "before"):
-            rename(*arguments)
+            naming(*arguments, **options)
         if is_last:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    return dying
-
-
-class _OtherBytes:
-    """A writer of Arrow streams that writes the same rows in the bytes of a run."""
-
-    def __init__(self, sink: Any, schema: pa.Schema, run: int) -> None:
-        compression = (None, "lz4", "zstd")[run % 3]
-        self._writer = pa.RecordBatchStreamWriter(sink, schema, options=pa.ipc.IpcWriteOptions(compression=compression))
-        self._lots = random.Random(run)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._writer.close()
-
-    def write_batch(self, batch: pa.RecordBatch) -> None:
-        rows = self._lots.sample(range(batch.num_rows), batch.num_rows)
-        table = pa.Table.from_batches([batch]).take(rows)
-        self._writer.write_table(table, max_chunksize=self._lots.randrange(10, 100))
+    return [functools.partial(dying, naming) for naming in namings]
 
 
 if __name__ == "__main__":
-    _, _run, _number, _when, *sys.argv = sys.argv
-    os.replace = _dies_at(int(_number), _when)
-    pa.ipc.new_stream = lambda sink, schema: _OtherBytes(sink, schema, int(_run))
+    _, _number, _when, *sys.argv = sys.argv
+    os.link, os.replace = _dies_at(int(_number), _when, os.link, os.replace)
     runpy.run_path(sys.argv[0], run_name="__main__")

@@ -1,5 +1,6 @@
 """The examples do what they say: a job that is killed anywhere and restarted publishes one table, charged once."""
 
+import ast
 import queue
 import re
 import signal
@@ -13,9 +14,9 @@ from pathlib import Path
 import duckdb
 import httpx
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
+import gsh
 from examples import weekly_job
 from tests.app.process import PATIENCE, ROOT, Service
 from tests.interrupted import PLACES, Place, Proxy
@@ -23,7 +24,8 @@ from tests.interrupted import PLACES, Place, Proxy
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
 JOB = str(ROOT / "examples" / "weekly_job.py")
-RENAMES = [(1, "before"), (2, "before"), (2, "after")]
+NAMINGS = [(1, "before"), (2, "before"), (2, "after")]
+PROGRAMS = sorted((ROOT / "examples").rglob("*.py"))
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,7 @@ def week(request: pytest.FixtureRequest) -> str:
 
 
 class Job:
-    """The weekly job as a process. Each run reads the same events in another order, and sends other bytes."""
+    """The weekly job as a process. Each run reads the same events in another order."""
 
     def __init__(self, folder: Path, week: str) -> None:
         self.key = f"web-views-{week}"
@@ -49,11 +51,11 @@ class Job:
         self._runs = 0
         self._arguments = ["--week", week, "--budget", "web", "--to", str(folder / "published")]
 
-    def start(self, url: str, rename: int = 0, when: str = "never") -> subprocess.Popen[str]:
+    def start(self, url: str, naming: int = 0, when: str = "never") -> subprocess.Popen[str]:
         self._runs += 1
         events = self._folder / f"events-{self._runs}.parquet"
         write_events(events, self._runs)
-        driver = ["-m", "tests.interrupted", str(self._runs), str(rename), when]
+        driver = ["-m", "tests.interrupted", str(naming), when]
         command = [sys.executable, *driver, JOB, *self._arguments, "--service", url, "--events", str(events)]
         return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -61,13 +63,16 @@ class Job:
         process = self.start(url)
         said, errors = process.communicate(timeout=PATIENCE)
         assert (process.returncode, errors) == (0, "")
-        assert said == f"published {self._folder / 'published' / self.key}.parquet\n"
+        assert f" published in {self._folder / 'published' / self.key}.parquet, (ε, δ) = (1, 1e-06)" in said
 
     def published(self) -> dict[str, bytes]:
         """The files that a reader of the folder sees; the others have names that begin with a dot."""
         folder = self._folder / "published"
         files = sorted(folder.iterdir()) if folder.exists() else []
         return {file.name: file.read_bytes() for file in files if not file.name.startswith(".")}
+
+    def read(self) -> gsh.Published:
+        return gsh.read(self._folder / "published" / f"{self.key}.parquet")
 
 
 def write_events(path: Path, lot: int) -> None:
@@ -83,12 +88,12 @@ def charges(service: Service, key: str) -> int:
 def check_published(service: Service, job: Job) -> None:
     """One charge, and the table and the certificate that the service has for it."""
     assert charges(service, job.key) == 1
-    published = job.published()
-    assert set(published) == {f"{job.key}.certificate.json", f"{job.key}.parquet"}
-    answer = service.get(f"/releases/{job.key}/answer").content
-    table = pq.read_table(pa.BufferReader(published[f"{job.key}.parquet"]))
-    assert table.equals(pa.ipc.open_stream(answer).read_all(), check_metadata=True)
-    assert published[f"{job.key}.certificate.json"] == service.get(f"/releases/{job.key}/certificate").content
+    assert set(job.published()) == {f"{job.key}.parquet", f"{job.key}.parquet.plan.json"}
+    answer = pa.ipc.open_stream(service.get(f"/releases/{job.key}/answer").content).read_all()
+    published = job.read()
+    assert published.table.equals(answer)
+    certificate = service.get(f"/releases/{job.key}/certificate").json()
+    assert published.certificate.to_dict() == certificate | {"record": None}  # what the ledger adds after the release
     assert service.get("/budgets/web/verify").json()["intact"] is True
 
 
@@ -96,7 +101,7 @@ def check_published(service: Service, job: Job) -> None:
 def test_a_job_killed_while_it_asks_publishes_one_table(
     service: Service, tmp_path: Path, week: str, place: Place
 ) -> None:
-    """Before the POST, while it uploads, and after the service has charged."""
+    """Before it asks anything, while it uploads, and after the service has charged."""
     job = Job(tmp_path, week)
     started: queue.Queue[subprocess.Popen[str]] = queue.Queue()
     with Proxy(service.url, [place], lambda: started.get(timeout=PATIENCE).kill()) as proxy:
@@ -110,28 +115,24 @@ def test_a_job_killed_while_it_asks_publishes_one_table(
         job.finish(proxy.url)
 
         check_published(service, job)
-    assert len(set(proxy.uploads)) == len(proxy.uploads) == 1 + (place == "answered")
+    assert len(proxy.uploads) == 1  # after the charge, the restarted job asks for the answer alone
 
 
-def test_a_job_that_runs_again_sends_other_bytes_and_publishes_the_same_table(
-    service: Service, tmp_path: Path, week: str
-) -> None:
+def test_a_job_that_runs_again_publishes_the_same_table(service: Service, tmp_path: Path, week: str) -> None:
     job = Job(tmp_path, week)
-    with Proxy(service.url, []) as proxy:
-        job.finish(proxy.url)
-        first = job.published()
-        job.finish(proxy.url)
+    job.finish(service.url)
+    first = job.published()
+    job.finish(service.url)
 
-    assert len(set(proxy.uploads)) == 2
     assert job.published() == first
     check_published(service, job)
 
 
-@pytest.mark.parametrize(("number", "when"), RENAMES)
+@pytest.mark.parametrize(("number", "when"), NAMINGS)
 def test_a_job_killed_while_it_writes_publishes_one_table(
     service: Service, tmp_path: Path, week: str, number: int, when: str
 ) -> None:
-    """Before the certificate gets its name, before the table does, and after that."""
+    """Before the plan gets its name, before the table does, and after that."""
     job = Job(tmp_path, week)
     process = job.start(service.url, number, when)
     said, _ = process.communicate(timeout=PATIENCE)
@@ -146,38 +147,32 @@ def test_a_job_killed_while_it_writes_publishes_one_table(
     assert {name: content for name, content in job.published().items() if name in seen} == seen
 
 
-def groups_of(events: str, week: str) -> pa.Table:
-    with duckdb.connect() as database:
-        database.sql(events).create_view("events")
-        return weekly_job.bounded(database, week)
+def publish(url: str, week: str, folder: Path, events: str = weekly_job.MADE_UP) -> gsh.Published:
+    with gsh.Client(url, retries=replace(weekly_job.RETRIES, first=0.001)) as client, duckdb.connect() as database:
+        return weekly_job.publish_week(database.sql(events), week, "web", client, folder)
 
 
-def test_a_connection_that_breaks_anywhere_is_tried_again(
-    service: Service, week: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(weekly_job, "RETRIES", replace(weekly_job.RETRIES, first=0.0))
-    groups = groups_of(weekly_job.MADE_UP, week)
-    with Proxy(service.url, list(PLACES)) as proxy, weekly_job.client(proxy.url) as client:
-        table, _ = weekly_job.released(client, week, "web", groups)
+def test_a_connection_that_breaks_anywhere_is_tried_again(service: Service, week: str, tmp_path: Path) -> None:
+    with Proxy(service.url, list(PLACES)) as proxy:
+        published = publish(proxy.url, week, tmp_path)
 
+    once = f"web-views-{week}"
     assert proxy.reached == list(PLACES)
-    assert charges(service, week) == 1
-    assert table.equals(pa.ipc.open_stream(service.get(f"/releases/{week}/answer").content).read_all())
+    assert charges(service, once) == 1
+    assert published.table.equals(pa.ipc.open_stream(service.get(f"/releases/{once}/answer").content).read_all())
 
 
-def test_late_events_do_not_change_what_is_published(
-    service: Service, week: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The idempotency key has other content: the job takes the table of the first release, and says so."""
+def test_late_events_do_not_change_what_is_published(service: Service, week: str, tmp_path: Path) -> None:
+    """The job takes the table of the first release, and says so. A correction is another release."""
     late = f"{weekly_job.MADE_UP} UNION ALL SELECT 7000, 'https://example.org/1', 'FR', 5"
-    with weekly_job.client(service.url) as client:
-        first = weekly_job.released(client, week, "web", groups_of(weekly_job.MADE_UP, week))
-        second = weekly_job.released(client, week, "web", groups_of(late, week))
+    first = publish(service.url, week, tmp_path)
+    second = publish(service.url, week, tmp_path / "elsewhere", late)
 
-    assert first[0].equals(second[0])
-    assert first[1] == second[1]
-    assert charges(service, week) == 1
-    assert "was released from other data" in capsys.readouterr().err
+    assert first.table.equals(second.table)
+    assert first.certificate == second.certificate
+    assert charges(service, f"web-views-{week}") == 1
+    assert (first.is_replayed, second.is_replayed) == (False, True)
+    assert second.summary().startswith("replayed: released on ")
 
 
 def test_a_refusal_ends_the_job_with_its_reason(service: Service, tmp_path: Path) -> None:
@@ -188,24 +183,38 @@ def test_a_refusal_ends_the_job_with_its_reason(service: Service, tmp_path: Path
     assert done.stderr.startswith("W1: There is no such budget.")
 
 
-@pytest.mark.parametrize("user", [3, 4, 5])
-def test_one_user_changes_the_table_by_no_more_than_the_mechanism_says(user: int) -> None:
-    """All records of a user are removed: at most C_u groups change, each by 1 and by 0 to 600 seconds."""
-    many = f"SELECT * REPLACE (user_id % 40 AS user_id) FROM ({weekly_job.MADE_UP})"
-    with_user, without = (
-        {(row["url"], row["country"]): (row["users"], row["seconds"]) for row in groups_of(events, "W1").to_pylist()}
-        for events in (many, f"FROM ({many}) WHERE user_id <> {user}")
-    )
-    changes = [
-        (users - without.get(key, (0, 0))[0], seconds - without.get(key, (0, 0))[1])
-        for key, (users, seconds) in with_user.items()
-        if (users, seconds) != without.get(key)
-    ]
+def test_a_job_without_its_engine_says_what_to_install() -> None:
+    without = f"import sys, runpy; sys.modules['duckdb'] = None; sys.argv = ['x']; runpy.run_path({JOB!r})"
+    done = subprocess.run([sys.executable, "-c", without], cwd=ROOT, capture_output=True, text=True, check=False)
 
-    assert without.keys() <= with_user.keys()
-    assert len(changes) == weekly_job.MECHANISM.c_u
-    assert {users for users, _ in changes} == {1}
-    assert all(0 <= seconds <= 600 for _, seconds in changes)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "weekly_job.py needs DuckDB: pip install '.[duckdb]' from the checkout\n"
+
+
+def published_by(program: Path) -> list[ast.Call]:
+    calls = [node for node in ast.walk(ast.parse(program.read_text())) if isinstance(node, ast.Call)]
+    return [call for call in calls if ast.unparse(call.func) in {"gsh.publish", "gsh.spark.publish"}]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+def test_an_example_gives_publish_arguments_that_it_has(program: Path) -> None:
+    """Also where the tool that runs it, such as Airflow, is not installed: `make orchestration-test` runs them."""
+    (call,) = published_by(program)
+    compile(program.read_text(), program, "exec")
+    names = {keyword.arg for keyword in call.keywords if keyword.arg}
+    function = ast.unparse(call.func).replace("gsh.spark.publish", "gsh/spark").replace("gsh.publish", "gsh/duckdb")
+    tree = ast.parse((ROOT / function / "publishing.py").read_text())
+    (definition,) = (each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == "publish")
+
+    assert names <= {argument.arg for argument in definition.args.kwonlyargs}
+
+
+def test_no_two_examples_give_a_release_the_same_name() -> None:
+    """All of them can be tried with one budget."""
+    names = [re.findall(r"f\"(?:web|\{budget\})-([a-z-]*)\{", program.read_text()) for program in PROGRAMS]
+
+    assert [len(found) for found in names] == [1] * len(PROGRAMS)
+    assert len({name for (name,) in names}) == len(PROGRAMS)
 
 
 def test_the_query_of_the_threat_model_bounds_what_a_user_adds() -> None:
@@ -220,18 +229,3 @@ def test_the_query_of_the_threat_model_bounds_what_a_user_adds() -> None:
             assert released.columns == ["url", "country", "count", "shared", "seconds"]
             allowed = database.sql(f"SELECT SUM(LEAST(groups, {c_u})) FROM ({per_user})")
             assert released.sum("count").fetchall() == allowed.fetchall()
-
-
-def test_a_file_that_cannot_be_written_leaves_the_one_before(tmp_path: Path) -> None:
-    path = tmp_path / "table"
-    path.write_text("before")
-
-    def fails(unfinished: Path) -> None:
-        unfinished.write_text("half")
-        raise OSError("no space")
-
-    with pytest.raises(OSError, match="no space"):
-        weekly_job.publish(path, fails)
-    assert path.read_text() == "before"
-    weekly_job.publish(path, lambda unfinished: unfinished.write_text("after"))
-    assert path.read_text() == "after"

@@ -140,7 +140,7 @@ def test_the_commands_of_the_weekly_job_run_as_printed(tmp_path: Path) -> None:
     with Service(temporary=tmp_path) as running:
         said = in_shell(block.replace(ADDRESS, running.url), tmp_path, GSH_URL=running.url)
 
-    assert "published published/web-views-2026-W46.parquet" in said
+    assert "published in published/web-views-2026-W46.parquet" in said
     assert (tmp_path / "published" / "web-views-2026-W46.parquet").exists()
 
 

@@ -40,14 +40,24 @@ class Bare:
 
     def run(self, script: str, **settings: str) -> str:
         """The output of a script. Each command in it must succeed."""
+        with self.start(script, **settings) as process:
+            output, errors = process.communicate()
+        assert process.returncode == 0, f"{script}\n{output[-3000:]}\n{errors[-5000:]}"
+        return output
+
+    def start(self, script: str, **settings: str) -> subprocess.Popen[str]:
+        """A script in a session of its own, so that it can be killed with all that it starts."""
         inherited = {
             name: os.environ[name] for name in ("JAVA_HOME", "PIP_CONFIG_FILE", "TMPDIR") if name in os.environ
         }
         inherited |= {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_"))}
         own = {"PATH": self._path, "HOME": str(self._home), "LANG": "C.UTF-8", "SPARK_LOCAL_IP": "127.0.0.1"}
-        command = ["bash", "-euo", "pipefail", "-c", script]
-        done = subprocess.run(
-            command, cwd=self.checkout, env=inherited | own | settings, capture_output=True, text=True, check=False
+        return subprocess.Popen(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=self.checkout,
+            env=inherited | own | settings,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
-        assert done.returncode == 0, f"{script}\n{done.stdout[-3000:]}\n{done.stderr[-5000:]}"
-        return done.stdout

@@ -192,7 +192,7 @@ def test_the_example_runs_with_spark_submit(service: Service, tmp_path: Path) ->
 
     assert said[0] == said[1]
     assert re.match(rf"\d+ groups published in {to}, \(ε, δ\) = \(1, 1e-06\); paid by the budget example;", said[0])
-    assert entries(service, "example", "web-views-2026-W46") == {"charge": 1, "committed": 1}
+    assert entries(service, "example", "web-spark-views-2026-W46") == {"charge": 1, "committed": 1}
 
 
 @contextmanager
