@@ -144,6 +144,24 @@ def test_the_commands_of_the_weekly_job_run_as_printed(tmp_path: Path) -> None:
     assert (tmp_path / "published" / "web-views-2026-W46.parquet").exists()
 
 
+@pytest.mark.slow
+def test_the_first_commands_of_each_way_run_as_printed(tmp_path: Path) -> None:
+    """But for the line that installs, which ``make install-test`` runs, and for Spark."""
+    page = (ROOT / "docs" / "which-way.md").read_text()
+    start, *commands = re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+    assert start == "make run\n"
+    _, client = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    script = "".join([*commands, f"{sys.executable} client.py\n"]).replace("pip install '.[duckdb]'\n", "")
+    with Service(temporary=tmp_path) as running:
+        (tmp_path / "client.py").write_text(client.replace(ADDRESS, running.url))
+        said = in_shell(script.replace(ADDRESS, running.url), tmp_path)
+
+    assert "published" in said  # by gsh publish
+    assert '"keys":["a.org"]' in said  # by curl
+    assert "claimed by OpenDP" in said
+    assert said.endswith("1.0\n")  # ε of the client's certificate
+
+
 def in_shell(script: str, folder: Path, **settings: str) -> str:
     """The output of a script with the command ``gsh`` of this environment. Each command in it must succeed."""
     own = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"} | settings
