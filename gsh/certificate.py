@@ -1,8 +1,9 @@
 """The certificate of a release: what the release promises, as a value and as JSON.  [docs/certificate.md]
 
 A release of one table has version 2 of the format. A release of named tables has version 3: ``tables`` in place of the
-members that describe one table. Nothing in a certificate depends on the data. The service adds the budget that paid,
-and what its ledger recorded. ``budget`` is null for a release that the library makes: nothing keeps count of it.
+members that describe one table. Nothing in a certificate depends on the data, except for the digests of the released
+rows. The service adds the budget that paid, and what its ledger recorded. ``budget`` is null for a release that the
+library makes: nothing keeps count of it.
 """
 
 import functools
@@ -57,11 +58,13 @@ class Certificate(Document):
     period: str | None
     adjacency: str
     tables: tuple[Document, ...]
-    """Version 3: each table with its name, its two costs, and its ``roles``, ``bounds``, ``mechanism``, ``tie_rule``,
-    ``grid``, ``mu_0`` and ``capped``, which are then absent below."""
+    """Version 3: each table with its name, its two costs, and its ``roles``, ``content``, ``bounds``, ``mechanism``,
+    ``tie_rule``, ``grid``, ``mu_0`` and ``capped``, which are then absent below."""
     roles: Document
     """Which columns of the table are ``keys``, which is the ``count``, and which are further ``values``. Absent if it
     is not known: groups in JSON have no columns, and another engine may have its own."""
+    content: Document
+    """The digest of the released rows (histogram/released_content.py). Absent before they are drawn, or unknown."""
     bounds: Document
     mechanism: Document
     tie_rule: str
@@ -126,6 +129,17 @@ class Certificate(Document):
     def columns(self) -> Mapping[str, Roles]:
         """The roles of the columns of each table, by its name, where the certificate says them."""
         return {name: _roles(table.roles) for name, table in self.described.items() if "roles" in table}
+
+    @property
+    def contents(self) -> Mapping[str, Document]:
+        """The digest of the rows of each table, by its name, where the certificate has it."""
+        return {name: table.content for name, table in self.described.items() if "content" in table}
+
+    def with_contents(self, contents: Mapping[str, Mapping[str, Any]]) -> Self:
+        """The same release, with the digests of the released rows of its tables, by their names."""
+        if "tables" not in self:
+            return type(self)(_in_order({**self, "content": contents[""]}))
+        return self._with(tables=[_with_content(table, contents[table.name]) for table in self.tables])
 
     @property
     def release(self) -> Release:
@@ -240,41 +254,49 @@ def certificate_of(
         name: _described(table, None if noise is None else noise[name], roles.get(name), enforced)
         for name, table in tables.items()
     }
-    return _in_order(
-        {
-            "schema": words.SCHEMA_OF_TABLES if _are_named(tables) else words.SCHEMA,
-            "release_id": str(uuid.uuid4()),
-            "idempotency_key": None,
-            "released_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "service_version": _version(),
-            "python": platform.python_version(),
-            "flint": flint.__FLINT_VERSION__,
-            "privacy_unit": privacy_unit,
-            "period": None,
-            "adjacency": words.ADJACENCY,
-            **({"tables": _listed(tables, described)} if _are_named(tables) else described[""]),
-            "noise": drawn if noise is None else words.NOISE,
-            "accounting": "exact",
-            "mu": point.mu,
-            "mu_squared": cost.mu_squared,
-            "hazard": cost.hazard,
-            "delta_infinite": point.delta_infinite,
-            "epsilon": point.epsilon,
-            "delta": point.delta,
-            "curve": _curve(release),
-            **({} if survey is None else {"survey": survey.to_json()}),
-            "budget": None,
-            "unprotected": list(unprotected),
-            "trust_model": trust_model,
-            "release_type": words.RELEASE_TYPE,
-            "record": None,
-        }
+    return Certificate(
+        _in_order(
+            {
+                "schema": words.SCHEMA_OF_TABLES if _are_named(tables) else words.SCHEMA,
+                "release_id": str(uuid.uuid4()),
+                "idempotency_key": None,
+                "released_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                "service_version": _version(),
+                "python": platform.python_version(),
+                "flint": flint.__FLINT_VERSION__,
+                "privacy_unit": privacy_unit,
+                "period": None,
+                "adjacency": words.ADJACENCY,
+                **({"tables": _listed(tables, described)} if _are_named(tables) else described[""]),
+                "noise": drawn if noise is None else words.NOISE,
+                "accounting": "exact",
+                "mu": point.mu,
+                "mu_squared": cost.mu_squared,
+                "hazard": cost.hazard,
+                "delta_infinite": point.delta_infinite,
+                "epsilon": point.epsilon,
+                "delta": point.delta,
+                "curve": _curve(release),
+                **({} if survey is None else {"survey": survey.to_json()}),
+                "budget": None,
+                "unprotected": list(unprotected),
+                "trust_model": trust_model,
+                "release_type": words.RELEASE_TYPE,
+                "record": None,
+            }
+        )
     )
 
 
-def _in_order(members: Json) -> Certificate:
-    """The certificate with its members in the order in which the class declares them."""
-    return Certificate({name: members[name] for name in Certificate.__annotations__ if name in members})
+def _in_order(members: Json) -> Json:
+    """The members of a certificate in the order in which the class declares them; unknown ones come last."""
+    return {name: members[name] for name in Certificate.__annotations__ if name in members} | members
+
+
+def _with_content(table: Mapping[str, Any], content: Mapping[str, Any]) -> Json:
+    """A table of version 3 with its content after its name and its roles."""
+    before = {name: table[name] for name in ("name", "roles") if name in table}
+    return before | {"content": content} | {name: value for name, value in table.items() if name != "content"}
 
 
 def _are_named(tables: Mapping[str, AnyMechanism]) -> bool:

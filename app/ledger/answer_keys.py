@@ -20,11 +20,13 @@ With the hash of an answer, a guess could be checked. So the charge records a ke
 
     answer_seal = HMAC(salt, SHA-256 of the answer ‖ size),    salt = HMAC(key, "answer seal")
 
-and the hash, the size and the salt are stored together with the key. They stay when the key is erased.
+and the hash, the size and the salt are stored together with the key. They stay when the key is erased. For the same
+reason the digests of the released rows are encrypted with a key that follows from the salt.
 
 All values have a fixed size. So SQLite replaces the mark within one page, which it writes at once.
 """
 
+import base64
 import hashlib
 import hmac
 from functools import cache
@@ -43,10 +45,12 @@ __all__ = [
     "erase_key",
     "facts_of",
     "opened",
+    "opened_contents",
     "opened_of_version_0_2",
     "renew_marks",
     "replace_mark",
     "sealed",
+    "sealed_contents",
     "store_key",
     "unread_mark",
 ]
@@ -148,6 +152,20 @@ def opened(stored: bytes, key: bytes, answer: str, part: int) -> bytes:
         raise ValueError("a part of an answer was changed") from None
     size, compressed = (int.from_bytes(plain[at : at + _LENGTH], "big") for at in (0, _LENGTH))
     return bytes(_codec().decompress(plain[2 * _LENGTH : 2 * _LENGTH + compressed], size))
+
+
+def sealed_contents(contents: str, facts: Facts, answer: str) -> str:
+    """The digests of the rows of an answer as text that can be read when its facts are stored, and ever after."""
+    return base64.b64encode(sealed(contents.encode(), _key_of_contents(facts), answer, 0)).decode()
+
+
+def opened_contents(stored: str, facts: Facts, answer: str) -> str:
+    """The digests as they were. ValueError if they were changed."""
+    return opened(base64.b64decode(stored), _key_of_contents(facts), answer, 0).decode()
+
+
+def _key_of_contents(facts: Facts) -> bytes:
+    return _hmac(facts.salt, b"contents")
 
 
 def opened_of_version_0_2(stored: bytes, key: bytes, part: int) -> bytes:

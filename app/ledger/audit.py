@@ -158,6 +158,7 @@ def _is_as_committed(recorded: str, state: str, committed: str | None, commit: d
         return state == recorded and committed is None
     committed_fields = json.loads(committed or "{}")
     same = all(committed_fields.get(name) == commit.get(name) for name in ("sha256", "rows", "at"))
+    same &= sha256_of(committed_fields.get("contents") or "") == commit.get("contents_sha256", "")
     return (recorded, state) == ("open", "committed") and same
 
 

@@ -23,6 +23,7 @@ from app.ledger.releases import (
     add_release,
     find_release,
     release_seal,
+    stored_certificate,
 )
 from app.ledger.secret import Secret
 from app.ledger.state import Budget, Entry, EntryName
@@ -121,7 +122,8 @@ def add_charge(
     recorded |= {"description": notes.description, "labels": notes.labels}
     recorded |= {"ancestors": [each._asdict() for each in ancestors]} if ancestors else {}
     optional = {"content_hash": charge.content, "provenance_sha256": sha256_of(notes.provenance)}
-    recorded |= {name: value for name, value in optional.items() if value} | _drawn_details(notes, made)
+    certificate = _stored_certificate(notes, made)
+    recorded |= {name: value for name, value in optional.items() if value} | _drawn_details(notes, made, certificate)
     charged, entry = budget.charged(after[0].spent, release, cost, at, recorded, notes.by)
     paid = RecordedRelease(
         key=key,
@@ -159,7 +161,7 @@ def add_charge(
         entries.append((entry, (cost.mu_squared, cost.hazard, *[None] * 6)))
     set_budgets(execute, sql, levels)
     add_entries(execute, sql, entries)
-    add_release(execute, sql, paid)
+    add_release(execute, sql, paid, certificate)
     if made is not None and made.place is not None:
         add_mark(execute, sql, secret, made.place.answer)
         _claim_parts(execute, sql, made)
@@ -173,9 +175,15 @@ def _claim_parts(execute: Execute, sql: Statements, made: Staged) -> None:
         execute(sql.unstage, (made.place.answer,))
 
 
-def _drawn_details(notes: Notes, made: Staged | None) -> dict[str, Any]:
+def _stored_certificate(notes: Notes, made: Staged | None) -> str:
+    if made is None or made.place is None:
+        return stored_certificate(notes, None, None)
+    return stored_certificate(notes, made.facts, made.place.answer)
+
+
+def _drawn_details(notes: Notes, made: Staged | None, certificate: str) -> dict[str, Any]:
     """What an entry records of a draw. An encrypted answer is recorded by a keyed hash."""
-    texts = {"certificate_sha256": sha256_of(notes.certificate), "layout_sha256": sha256_of(notes.layout)}
+    texts = {"certificate_sha256": sha256_of(certificate), "layout_sha256": sha256_of(notes.layout)}
     drawn: dict[str, Any] = {name: value for name, value in ({"release_id": notes.release_id} | texts).items() if value}
     if made is None:
         return drawn
@@ -214,11 +222,12 @@ def draw_again(
         if now is None or now.is_unread:
             raise LedgerUnavailable("the key of an answer was removed by somebody else: run gsh verify")
         return None
-    changed, entry = budget.redrawn(at, {"key": before.key} | _drawn_details(notes, made), notes.by)
+    certificate = _stored_certificate(notes, made)
+    changed, entry = budget.redrawn(at, {"key": before.key} | _drawn_details(notes, made, certificate), notes.by)
     set_budget(execute, sql, changed)
     add_entry(execute, sql, entry)
     execute(sql.set_content, (made.media_type, made.content, before.key))
-    texts = (notes.release_id or None, notes.certificate or None, notes.layout or None)
+    texts = (notes.release_id or None, certificate or None, notes.layout or None)
     execute(sql.draw_again, (*texts, made.place.answer, before.key))
     if before.place.answer != made.place.answer:
         execute(sql.stage, (before.place.answer, ""))  # its parts are removed later
@@ -226,7 +235,13 @@ def draw_again(
     logger.warning("an answer was charged, and never stored: it is drawn again, and not charged again")
     return replace(
         before,
-        notes=replace(before.notes, release_id=notes.release_id, certificate=notes.certificate, layout=notes.layout),
+        notes=replace(
+            before.notes,
+            release_id=notes.release_id,
+            certificate=notes.certificate,
+            contents=notes.contents,
+            layout=notes.layout,
+        ),
         media_type=made.media_type,
         size=made.size,
         answer_sha256=made.sha256,

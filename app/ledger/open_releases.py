@@ -17,6 +17,7 @@ from dataclasses import asdict
 
 from app.ledger.answers import ENCRYPTED
 from app.ledger.budget_rows import add_entry, known_budget, set_budget
+from app.ledger.charges import sha256_of
 from app.ledger.databases import Execute, Statements
 from app.ledger.errors import AlreadyCommitted, NotOpen, NotOwner, UnknownRelease
 from app.ledger.releases import Commit, RecordedRelease, check_seal, find_release
@@ -67,6 +68,7 @@ def commit(
     if release.state != "open":
         raise NotOpen
     details = {"key": key, "sha256": made.sha256, "rows": made.rows}
+    details |= {} if made.contents is None else {"contents_sha256": sha256_of(made.contents)}
     changed, entry = budget.committed(made.at, details, by)
     set_budget(execute, sql, changed)
     add_entry(execute, sql, entry)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from app.ledger.answer_keys import facts_of
+from app.ledger.answer_keys import Facts, facts_of, opened_contents, sealed_contents
 from app.ledger.answers import ENCRYPTED, AnswerPlace
 from app.ledger.databases import Execute, Statements
 from app.ledger.errors import LedgerUnavailable
@@ -31,6 +31,7 @@ __all__ = [
     "place_of",
     "release_seal",
     "seal_releases",
+    "stored_certificate",
 ]
 
 ReleaseState = Literal["made", "open", "committed", "charged"]
@@ -48,21 +49,41 @@ class Notes:
     description: str = ""
     labels: tuple[str, ...] = ()
     certificate: str = ""
-    """JSON, as it is in the answer."""
+    """JSON, as it is in the answer, but without the contents."""
     provenance: str = ""
     """JSON: who bounded the contributions, and by which plan."""
     layout: str = ""
     """JSON: the roles of the columns of a table."""
     by: By | None = None
+    contents: str = ""
+    """JSON: the digests of the rows of each table (gsh/histogram/released_content.py), by its name."""
+
+
+def stored_certificate(notes: Notes, facts: Facts | None, answer: str | None) -> str:
+    """The text that is stored: the certificate, and in a second line the contents, which nobody can read before the
+    answer can be read (answer_keys.py)."""
+    if not notes.contents or facts is None or answer is None:
+        return notes.certificate
+    return f"{notes.certificate}\n{sealed_contents(notes.contents, facts, answer)}"
+
+
+def _read_certificate(stored: str, facts: Facts | None, answer: str | None) -> tuple[str, str]:
+    """The certificate, and the contents; they are empty if nobody can have read the answer."""
+    certificate, _, contents = stored.partition("\n")
+    if not contents or facts is None or answer is None:
+        return certificate, ""
+    return certificate, opened_contents(contents, facts, answer)
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What another engine published: the SHA-256 of its output, and perhaps the number of rows."""
+    """What another engine published: the SHA-256 of its output, and perhaps the number of rows and their digests."""
 
     sha256: str
     rows: int | None
     at: str
+    contents: str | None = None
+    """JSON, as in ``Notes``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +137,13 @@ class RecordedRelease:
         return *charged, self.client, self.request, self.content_hash
 
 
-def add_release(execute: Execute, sql: Statements, release: RecordedRelease) -> None:
-    """Record a release whose charge is in the same transaction, without the key of its answer."""
+def add_release(execute: Execute, sql: Statements, release: RecordedRelease, certificate: str) -> None:
+    """Record a release whose charge is in the same transaction, without the key of its answer.
+
+    ``certificate`` is the text that is stored.
+    """
     notes = release.notes
-    texts = (notes.certificate or None, notes.provenance or None, notes.layout or None)
+    texts = (certificate or None, notes.provenance or None, notes.layout or None)
     described = (notes.release_id or None, notes.description, json.dumps(notes.labels), *texts, release.content_hash)
     answer = None if release.place is None else release.place.answer
     charged = (release.key, release.budget, release.number, release.at, release.state)
@@ -170,11 +194,12 @@ def _read(row: Sequence[Any]) -> RecordedRelease:
     is_readable = facts is not None and erased_at is None
     details = Entry(budget, number, "charge", at, payload, head).details
     by = By(**details["by"]) if "by" in details else None
+    promise, contents = _read_certificate(certificate or "", facts, answer)
     described = (
         release_id or "",
         description,
         tuple(json.loads(labels)),
-        certificate or "",
+        promise,
         provenance or "",
         layout or "",
     )
@@ -185,7 +210,7 @@ def _read(row: Sequence[Any]) -> RecordedRelease:
         ancestors=tuple(EntryName(**each) for each in details.get("ancestors", ())),
         at=at,
         state=state,
-        notes=Notes(*described, by=by),
+        notes=Notes(*described, by=by, contents=contents),
         cost=Cost(s, d),
         head=head,
         content_hash=content_hash,

@@ -5,6 +5,7 @@ import json
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
 import pyarrow as pa
@@ -19,6 +20,8 @@ from app.http.problems.errors import NotAcceptable
 from app.http.services import services_of
 from app.http.workload import in_pool
 from app.ledger.releases import RecordedRelease
+from app.releases.asked import encoded
+from app.releases.recorded import with_contents
 from app.releases.schemas.release import TableRequest
 from app.releases.spool import SharedFile, chunks_of, digest_of, in_file_thread, mapped, overwrite, spool
 from gsh.histogram.archives import formats_of
@@ -39,6 +42,7 @@ __all__ = [
     "streamed",
     "table_names",
     "with_certificate",
+    "without_answer",
 ]
 
 P = ParamSpec("P")
@@ -168,12 +172,14 @@ async def converted(
     target = spool()
     try:
         notes, pool = release.notes, services_of(request).conversions
-        given = release.media_type or "", into, notes.layout, notes.certificate
+        stored_as, certificate = release.media_type or "", notes.certificate
         if are_tables(release):
-            await in_pool(request, pool, _convert_tables, *given, table, stored, target)
+            given = stored_as, into, notes.layout, certificate, table
+            await in_pool(request, pool, _convert_tables, *given, stored, target)
         else:
             assert isinstance(into, str)
-            await in_pool(request, pool, _convert, given[0], into, notes.layout, notes.certificate, stored, target)
+            texts = notes.layout, certificate, notes.contents
+            await in_pool(request, pool, _convert, stored_as, into, *texts, stored, target)
     except BaseException:
         await target.close()
         raise
@@ -231,12 +237,23 @@ def _convert_tables(
         )
 
 
+def without_answer(release: RecordedRelease) -> RecordedRelease:
+    """The same without the key of its answer, which no worker needs to read a certificate."""
+    return replace(release, place=None)
+
+
 def _names(certificate: str) -> list[str]:
     return [table["name"] for table in json.loads(certificate)["tables"]]
 
 
 def _convert(
-    stored_as: str, media_type: str, layout: str, certificate: str, source: SharedFile, target: SharedFile
+    stored_as: str,
+    media_type: str,
+    layout: str,
+    certificate: str,
+    contents: str,
+    source: SharedFile,
+    target: SharedFile,
 ) -> None:
     """In a worker: from one file to the other."""
     stored, into = _FORMATS[stored_as], _FORMATS[media_type]
@@ -247,9 +264,8 @@ def _convert(
             return
         fields = json.loads(layout) if layout else {}
         roles = _roles(fields, json.loads(certificate)) if fields else _roles_of_version_0_1(content)
-        convert(
-            content, stored, into, sink, roles, fields.get("csv_types"), certificate or None, fields.get("intervals")
-        )
+        text = encoded(with_contents(certificate, contents)) if certificate else None
+        convert(content, stored, into, sink, roles, fields.get("csv_types"), text, fields.get("intervals"))
 
 
 def _roles(fields: dict[str, Any], described: dict[str, Any]) -> Roles:

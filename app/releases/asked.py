@@ -123,8 +123,10 @@ class Drawn:
     """None if only the ledger can make it: an open release has a seed."""
     release_id: str
     certificate: str
-    """JSON, as it is in the answer."""
+    """JSON, as it is in the answer, but without the content."""
     meaning: bytes
+    contents: str = ""
+    """JSON: the content of each table by its name. Empty if the rows are not known here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 POST /releases, POST /releases/{key}/commit, POST /budgets/{id}/charges.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Request
 
 from app.budgets.budget_route import BudgetInPath, BudgetRoute
-from app.errors import LimitExceeded
+from app.errors import InvalidRequest, LimitExceeded
 from app.http.auth import access_of, needs
 from app.http.headers import KEY_HEADER, PAID_HEADERS, USED_HEADER, paid_headers
 from app.http.json_route import Encoded, JsonRoute, slimmed
@@ -21,6 +22,7 @@ from app.http.workload import RequestWorkers
 from app.ledger.clock import now
 from app.ledger.releases import Commit
 from app.ledger.renewing import named_period
+from app.releases.answer_formats import table_names
 from app.releases.bounds import Bounds
 from app.releases.made_elsewhere import ChargedRelease, OpenedRelease, check_bounds
 from app.releases.recorded import shown
@@ -96,8 +98,14 @@ async def commit_release(
 
     Only the client that opened the release may commit it, or an access key with the scope admin as well.
     """
-    await visible_release(request, key)
-    access, made = access_of(request.scope), Commit(body.digest, body.rows, now())
+    release = await visible_release(request, key)
+    contents = None
+    if body.contents is not None:
+        names = await table_names(request, release) or [""]
+        if sorted(body.contents) != sorted(names):
+            raise InvalidRequest("/contents", "must have the tables of the release; the only table has the empty name")
+        contents = json.dumps({name: body.contents[name].model_dump(mode="json") for name in names})
+    access, made = access_of(request.scope), Commit(body.digest, body.rows, now(), contents)
     client = None if access.is_admin else access.client
     pool = services_of(request).ledger_pool
     return shown(await pool.ask(lambda ledger: ledger.commit(key, made, access.by, client)))

@@ -6,7 +6,7 @@ body once more would take longer than to draw.
 
 from collections.abc import Generator, Sequence
 from io import BytesIO
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pydantic_core import to_json
@@ -59,11 +59,12 @@ class _Decision(NamedTuple):
 
 
 class _Released(NamedTuple):
-    """The second step: the answer, which is empty for a dry run, and the certificate as JSON."""
+    """The second step: the answer, which is empty for a dry run, the certificate and the contents as JSON."""
 
     answer: bytes
     release_id: str
     certificate: str
+    contents: str = ""
 
 
 _Steps = StepsHere[_Read, _Released] | StepsInPool[_Read, _Released]
@@ -104,8 +105,8 @@ class PostedGroups:
         return (await self._steps.finish(_Decision(terms))).certificate
 
     async def draw(self, terms: BudgetTerms | None) -> Drawn:
-        answer, release_id, certificate = await self._steps.finish(_Decision(terms))
-        return Drawn(Answer(JSON, lambda: [answer]), release_id, certificate, self._meaning)
+        answer, release_id, certificate, contents = await self._steps.finish(_Decision(terms))
+        return Drawn(Answer(JSON, lambda: [answer]), release_id, certificate, self._meaning, contents)
 
     def collect(self, ledger: Ledger, release: RecordedRelease) -> Answer:
         stored = b"".join(ledger.content(release))
@@ -162,32 +163,34 @@ def _release(body: ReleaseRequest, setting: _Setting) -> Generator[_Read, _Decis
     costs = tuple(table.mechanism.without_columns for table in tables)
     asked = Asked(body.paying, costs, notes_of(body), body.dry_run, places=(*body.posted,), survey=body.statement)
     decision = yield _Read(judged(asked, setting.bounds.most), meaning)
-    certificate = encoded(on_terms(draft, decision.terms))
+    certificate = on_terms(draft, decision.terms)
     if body.dry_run:
-        return _Released(b"", draft.release_id, certificate)
-    answer = BytesIO()
+        return _Released(b"", draft.release_id, encoded(certificate))
+    answer, contents = BytesIO(), {}
     if body.tables is None:
         answer.write(b"{")
-        _write(tables[0], body.intervals, answer)
+        contents[""] = _write(tables[0], body.intervals, answer)
     else:
         answer.write(b'{"tables":[')
         for k, table in enumerate(tables):
             answer.write(b'%b{"name":%b,' % (b"," if k else b"", to_json(table.posted.name)))
-            _write(table, body.intervals, answer)
+            contents[table.posted.name] = _write(table, body.intervals, answer)
             answer.write(b"}")
         answer.write(b"]")
-    answer.write(f',"certificate":{certificate}}}'.encode())
-    return _Released(answer.getvalue(), draft.release_id, certificate)
+    shown = encoded(certificate.with_contents(contents))
+    answer.write(f',"certificate":{shown}}}'.encode())
+    return _Released(answer.getvalue(), draft.release_id, encoded(certificate), to_json(contents).decode())
 
 
-def _write(table: _Worked, level: float | None, answer: BytesIO) -> None:
-    """Draw the noise of a table, and write what is kept as members of an object."""
+def _write(table: _Worked, level: float | None, answer: BytesIO) -> dict[str, Any]:
+    """Draw the noise of a table, and write what is kept as members of an object; its content as JSON."""
     kept = table.groups.release(operating_system)
     answer.write(b'"groups":')
     table.groups.write(kept, answer, to_json)
     if level is not None:
         intervals = intervals_of_released(table.mechanism, kept, level)
         answer.write(f',"intervals":{intervals.model_dump_json()}'.encode())
+    return table.groups.content(kept, has_intervals=level is not None).to_json()
 
 
 def _meaning(body: ReleaseRequest, tables: Sequence[_Worked]) -> bytes:

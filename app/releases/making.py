@@ -12,8 +12,9 @@ from app.errors import InvalidRequest, LimitExceeded, MissingIdempotencyKey
 from app.ledger.answers import Answer
 from app.ledger.charges import Charge
 from app.ledger.figures import cost_figures
-from app.releases.asked import Asked, BudgetTerms, Client, Outcome, Posted
+from app.releases.asked import Asked, BudgetTerms, Client, Outcome, Posted, encoded
 from app.releases.payments import Payments, Rehearsal
+from app.releases.recorded import released_certificate
 from app.releases.schemas.release import DryBudget
 from app.schemas.costs import CostOut
 from gsh.accounting.composition import cost_of
@@ -140,5 +141,6 @@ def _dry_answer(certificate: str, rehearsal: Rehearsal | None) -> bytes:
         after = CostOut(**cost_figures(spent, limit))
         budget = DryBudget(id=paying.id, after=after, used=limit.used(spent)).model_dump_json()
         if earlier is not None:
-            certificate, at = earlier.notes.certificate or certificate, f'"{earlier.at}"'
+            certificate = encoded(released_certificate(earlier)) if earlier.notes.certificate else certificate
+            at = f'"{earlier.at}"'
     return f'{{"dry_run":true,"certificate":{certificate},"budget":{budget},"released_at":{at}}}'.encode()

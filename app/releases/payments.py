@@ -61,7 +61,8 @@ class Payments:
             return await self._collected(await self._recorded(charge, posted), posted.collect, client)
         charge = replace(charge, budget=payable.budget.id)  # the period is the one that the certificate says
         drawn = await posted.draw(BudgetTerms.of(payable.lineage, charge.idempotency_key))
-        notes = replace(charge.notes, release_id=drawn.release_id, certificate=drawn.certificate)
+        notes = replace(charge.notes, release_id=drawn.release_id)
+        notes = replace(notes, certificate=drawn.certificate, contents=drawn.contents)
         paid = replace(charge, notes=notes)
         hashed = partial(_hashed, charge=paid, sent=await posted.sent(), meaning=drawn.meaning)
         if not isinstance(drawn.answer, Answer):

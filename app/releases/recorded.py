@@ -10,7 +10,7 @@ from app.ledger.releases import RecordedRelease
 from app.releases.schemas.releases import ReleaseOut
 from gsh.certificate import Certificate
 
-__all__ = ["certificate_of", "open_answer", "shown"]
+__all__ = ["certificate_of", "open_answer", "released_certificate", "shown", "with_contents"]
 
 
 def shown(release: RecordedRelease) -> ReleaseOut:
@@ -18,10 +18,23 @@ def shown(release: RecordedRelease) -> ReleaseOut:
     return ReleaseOut.model_validate(_fields(release))
 
 
+def released_certificate(release: RecordedRelease) -> Certificate:
+    """The recorded certificate, with the digests of the released rows, if the ledger knows them."""
+    committed = release.committed
+    contents = release.notes.contents if committed is None else committed.contents or ""
+    return with_contents(release.notes.certificate, contents)
+
+
+def with_contents(certificate: str, contents: str) -> Certificate:
+    """The certificate of two texts that the ledger keeps."""
+    found = Certificate.from_json(json.loads(certificate))
+    return found.with_contents(json.loads(contents)) if contents else found
+
+
 def certificate_of(release: RecordedRelease) -> Certificate:
-    """The recorded certificate, with what the ledger says about the release."""
+    """The same, with what the ledger says about the release."""
     has_answer, committed = release.has_answer, release.committed
-    return Certificate.from_json(json.loads(release.notes.certificate)).recorded(
+    return released_certificate(release).recorded(
         {
             "state": release.state,
             "entry": release.number,

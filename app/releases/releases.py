@@ -1,7 +1,6 @@
 """/releases: what budgets have paid for, with answers and certificates."""
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Request, Response
@@ -22,7 +21,7 @@ from app.ledger.lineage import Use
 from app.ledger.patterns import names_in
 from app.ledger.releases import RecordedRelease
 from app.ledger.store import Ledger
-from app.releases.answer_formats import DIGEST_HEADER, answer_of, table_names, with_certificate
+from app.releases.answer_formats import DIGEST_HEADER, answer_of, table_names, with_certificate, without_answer
 from app.releases.asked import encoded
 from app.releases.certificates.page import PAGE_HEADERS, certificate_page
 from app.releases.certificates.registry import registry_yaml
@@ -176,7 +175,7 @@ async def get_certificate(request: Request, key: ReleaseInPath) -> Response:
     headers = {"Vary": "Accept"} | content_disposition(release.key, _ENDINGS[media_type], "inline")
     if media_type == _HTML:
         headers |= PAGE_HEADERS
-    content = await with_certificate(request, release, _certificate_as, media_type, _without_answer(release))
+    content = await with_certificate(request, release, _certificate_as, media_type, without_answer(release))
     return Response(content, media_type=media_type, headers=headers)
 
 
@@ -197,7 +196,7 @@ async def verify_certificate(
     if release is None or not access_of(request.scope).may_see(release.budget):
         return VerifiedOut.model_validate({"made_here": False, "differences": []})
     _check_certificate(release)
-    differences = await with_certificate(request, release, _differences, _without_answer(release), body)
+    differences = await with_certificate(request, release, _differences, without_answer(release), body)
     return VerifiedOut(
         made_here=not differences,
         key=release.key,
@@ -230,11 +229,6 @@ def _bound_to(ledger: Ledger, access: Access) -> list[str] | None:
 def _check_certificate(release: RecordedRelease) -> None:
     if not release.notes.certificate:
         raise NoCertificate
-
-
-def _without_answer(release: RecordedRelease) -> RecordedRelease:
-    """The same without the key of its answer, which no worker needs to read a certificate."""
-    return replace(release, place=None)
 
 
 def _certificate_as(media_type: str, release: RecordedRelease) -> str:

@@ -3,6 +3,7 @@
 Sorting stalls nobody, and a table that is damaged on purpose damages only that worker.
 """
 
+import json
 import pickle
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -47,6 +48,7 @@ from gsh.histogram.file_formats import MEDIA_TYPES, ZIP, Format
 from gsh.histogram.formats import Limits, decoded_size, format_of, read_table, write_table
 from gsh.histogram.noise import Noise
 from gsh.histogram.public_keys import POSTED
+from gsh.histogram.released_content import contents_of
 from gsh.histogram.roles import Roles, check_interval_columns
 from gsh.histogram.tables import CheckedTable, check_schema, check_table
 
@@ -104,8 +106,8 @@ class UploadedTables:
     async def draw(self, terms: BudgetTerms | None) -> Drawn:
         answer = self._answer
         drawn = await self._workers.run(_drawn, *self._given, terms, answer)
-        media_type, release_id, certificate, meaning = drawn
-        return Drawn(Answer(media_type, lambda: read_file(answer.file)), release_id, certificate, meaning)
+        media_type, release_id, certificate, meaning, contents = drawn
+        return Drawn(Answer(media_type, lambda: read_file(answer.file)), release_id, certificate, meaning, contents)
 
     def collect(self, ledger: Ledger, release: RecordedRelease) -> Answer:
         file = self._answer.file
@@ -204,10 +206,12 @@ class _Worked(NamedTuple):
     def named(self) -> dict[str, Any]:
         return {"key_columns": self.posted.key_columns, "count_column": self.posted.count_column}
 
-    def write(self, certificate: str, sink: IO[bytes]) -> None:
-        """Draw the noise, and write the kept rows."""
-        rows = self.table.release(operating_system, self.intervals)
-        write_table(self.kind, rows, certificate, sink, self.posted.name)
+    def release(self) -> pa.Table:
+        """Draw the noise: the kept rows."""
+        return self.table.release(operating_system, self.intervals).read_all()
+
+    def write(self, rows: pa.Table, certificate: str, sink: IO[bytes]) -> None:
+        write_table(self.kind, rows.to_reader(), certificate, sink, self.posted.name)
 
 
 _Tables = Sequence[_Worked]
@@ -238,22 +242,28 @@ def _meant(body: TableRequest, tables: _Tables) -> bytes:
 
 def _drawn(
     packed: bytes, limits: Limits, uploads: Sequence[SharedFile], terms: BudgetTerms | None, answer: SharedFile
-) -> tuple[str, str, str, bytes]:
-    """In a worker: the kept rows, written to a file; its media type, the certificate, and what the request means."""
+) -> tuple[str, str, str, bytes, str]:
+    """In a worker: the kept rows, written to a file.
 
-    def draw(body: TableRequest, tables: _Tables) -> tuple[str, str, str, bytes]:
+    Its media type, the id and the certificate of the release, what the request means, and the contents.
+    """
+
+    def draw(body: TableRequest, tables: _Tables) -> tuple[str, str, str, bytes, str]:
         certificate = _certified(body, tables, terms)
-        shown = encoded(certificate)
         meaning = b"" if terms is None else _meant(body, tables)
+        drawn = {table.posted.name: table.release() for table in tables}
+        contents = contents_of(drawn, {table.posted.name: table.table.roles for table in tables})
+        shown = encoded(certificate.with_contents(contents))
         with answer as sink:
             if body.tables is None:
-                tables[0].write(shown, sink)
+                tables[0].write(drawn[""], shown, sink)
                 media_type = MEDIA_TYPES[tables[0].kind]
             else:
-                files = {table.posted.name: (table.kind, partial(table.write, shown)) for table in tables}
+                named = ((table.posted.name, table) for table in tables)
+                files = {name: (table.kind, partial(table.write, drawn[name], shown)) for name, table in named}
                 write_archive(sink, files, shown)
                 media_type = ZIP
-        return media_type, certificate.release_id, shown, meaning
+        return media_type, certificate.release_id, encoded(certificate), meaning, json.dumps(contents)
 
     return _with_tables(packed, limits, uploads, draw)
 

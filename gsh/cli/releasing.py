@@ -155,11 +155,13 @@ def _here(
 ) -> "tuple[pa.Table, Any]":
     """The release in this process, and its certificate."""
     from gsh.certificate import certificate  # noqa: PLC0415 - loads numpy
+    from gsh.histogram.released_content import contents_of  # noqa: PLC0415 - loads pyarrow
 
     with working("Releasing"):
-        promise = certificate(mechanism, **stated, roles=roles).to_dict()
+        promise = certificate(mechanism, **stated, roles=roles)
         columns: dict[str, Any] = {"key_columns": roles.keys, "count_column": roles.count}
-        return gsh.release(mechanism, groups, **columns, public_keys=public_keys), promise
+        private = gsh.release(mechanism, groups, **columns, public_keys=public_keys)
+        return private, promise.with_contents(contents_of({"": private}, {"": roles})).to_dict()
 
 
 def _listed(path: str, keys: tuple[str, ...], declared: "Mapping[str, CsvType]", *, is_here: bool) -> Any:

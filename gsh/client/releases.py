@@ -179,9 +179,19 @@ class Releases(Collection[M]):
         return decoded(answer, lambda document: _opened(document, answer))
 
     @operation
-    def commit(self, key: str, digest: str, rows: int | None = None) -> Operation[RecordedRelease[M]]:
-        """Record the SHA-256 of what another engine has published. This erases the seed for ever."""
+    def commit(
+        self,
+        key: str,
+        digest: str,
+        rows: int | None = None,
+        contents: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> Operation[RecordedRelease[M]]:
+        """Record the SHA-256 of what another engine has published. This erases the seed for ever.
+
+        ``contents`` are the digests of the rows of each table by its name, for the certificate (docs/certificate.md).
+        """
         body: Json = {"digest": digest} | ({} if rows is None else {"rows": rows})
+        body |= {} if contents is None else {"contents": {name: dict(each) for name, each in contents.items()}}
         call = json_call("POST", f"/releases/{part('key', key)}/commit", body, is_safe=True)
         answer = yield from ask(self, call, AS_NAMED)
         return decoded(answer, self._recorded)

@@ -23,7 +23,7 @@ from gsh.duckdb.written import TablePlace, TablesPlace, published_table, written
 from gsh.errors import InvalidParameter
 from gsh.events.kinds import Kind
 from gsh.events.lots import salt_of_release
-from gsh.events.output import Output, rows_with
+from gsh.events.output import Output, certified_rows
 from gsh.events.plan import Plan, checked_keys, make_plan
 from gsh.events.public_keys import KeysLike, ListedKeys, Origin, public_keys_of
 from gsh.events.published import OnProgress, Published
@@ -205,7 +205,8 @@ def _publish_table(job: Job, plan: Plan, keys: ListedKeys | None, terms: Terms, 
     public = None if keys is None else "posted"
     if local is not None:
         private = release(terms.only, table, key_columns=plan.by, count_column=plan.count, public_keys=public)
-        return written_table(job, rows_with(private, local), local, plan, output)
+        certified, rows = certified_rows(local, plan, {"": private})
+        return written_table(job, rows[""], certified, plan, output)
     assert job.payer is not None
     listed: dict[str, Any] = {} if public is None else {"public_keys": public}
     mechanism: Any = terms.only

@@ -13,7 +13,7 @@ from gsh.duckdb.sources import Source
 from gsh.duckdb.workspace import Workspace
 from gsh.duckdb.written import written_tables
 from gsh.events.folder_output import FolderOutput
-from gsh.events.output import rows_with
+from gsh.events.output import certified_rows
 from gsh.events.public_keys import ListedKeys
 from gsh.events.published import Published
 from gsh.events.tables import Plans
@@ -53,21 +53,18 @@ def publish_tables(
     tables = job.aggregates(plans, count)
     public = dict.fromkeys(keys, "posted")
     if local is not None:
-        private = {
-            name: rows_with(
-                release(
-                    terms.mechanisms[name],
-                    table,
-                    key_columns=plans.tables[name].by,
-                    count_column=plans.count,
-                    public_keys=public.get(name),
-                ),
-                local,
-                name,
+        drawn = {
+            name: release(
+                terms.mechanisms[name],
+                table,
+                key_columns=plans.tables[name].by,
+                count_column=plans.count,
+                public_keys=public.get(name),
             )
             for name, table in tables.items()
         }
-        return written_tables(job, private, local, plans, rests, output)
+        certified, private = certified_rows(local, plans, drawn)
+        return written_tables(job, private, certified, plans, rests, output)
     assert job.payer is not None
     made: Any = job.payer.service.release(
         tables,

@@ -27,7 +27,7 @@ from gsh.duckdb.surveying import survey_counts
 from gsh.duckdb.workspace import Workspace
 from gsh.duckdb.written import Place, written_before
 from gsh.errors import InvalidParameter
-from gsh.events.output import rows_with
+from gsh.events.output import certified_rows
 from gsh.events.plan import Plan
 from gsh.events.public_keys import ListedKeys
 from gsh.events.published import Published
@@ -74,10 +74,10 @@ def publish_after_survey(
             keeper.done()
             return earlier
     found = _counted(job, surveying, keys, keeper, begun.seed)
-    decided, said = found.decided, found.certificate
-    rows = {
-        name: rows_with(_drawn(found, name, begun.seed, is_public=name in keys), said, name) for name in found.tables
-    }
+    decided, drawn = found.decided, {}
+    for name in found.tables:
+        drawn[name] = _drawn(found, name, begun.seed, is_public=name in keys)
+    said, rows = certified_rows(found.certificate, decided.plan, drawn)
     published = place.write(decided.plan, rows, said)
     keeper.done()
     survey = Survey(histograms=decided.survey, choices=decided.choices, certificate=said)

@@ -150,4 +150,4 @@ def written_before(path: Path | None, said: Certificate) -> Published | None:
         raise InvalidParameter("to", f"must be a new place: {path.name} has another release")
     groups = sum(map(len, found.tables.values()))
     about: dict[str, Any] = {"path": path, "plan": plan, "groups": groups, "certificate_at": f"in {path}"}
-    return Published(found.tables, said, **about, is_replayed=True, released_at=said.released_at)
+    return Published(found.tables, found.certificate, **about, is_replayed=True, released_at=said.released_at)

@@ -16,13 +16,15 @@ import pyarrow as pa
 from gsh.certificate import Certificate
 from gsh.errors import Error, InvalidParameter
 from gsh.events.plan import Plan
+from gsh.events.tables import AnyPlan
 from gsh.histogram.conversion import write_rows
 from gsh.histogram.file_formats import EXTENSIONS, Format
 from gsh.histogram.formats import ANY_SIZE as _ANY_SIZE
 from gsh.histogram.formats import CERTIFICATE, metadata_of, read_table
+from gsh.histogram.released_content import contents_of
 from gsh.library.whole_files import whole_files
 
-__all__ = ["Output", "rows_with"]
+__all__ = ["Output", "certified_rows"]
 
 
 class Output:
@@ -103,7 +105,16 @@ def _plan_digest(path: Path) -> str | None:
         return None
 
 
-def rows_with(table: pa.Table, certificate: Certificate, name: str = "") -> pa.Table:
+def certified_rows(
+    certificate: Certificate, plan: AnyPlan, tables: Mapping[str, pa.Table]
+) -> tuple[Certificate, dict[str, pa.Table]]:
+    """The certificate with the digests of drawn tables, and the tables with it. The only table has the empty name."""
+    roles = {"": plan.roles} if isinstance(plan, Plan) else plan.roles
+    certified = certificate.with_contents(contents_of(tables, roles))
+    return certified, {name: _rows_with(table, certified, name) for name, table in tables.items()}
+
+
+def _rows_with(table: pa.Table, certificate: Certificate, name: str) -> pa.Table:
     """The table with the certificate in its metadata, and with its name if it is one of several."""
     return table.replace_schema_metadata(metadata_of(certificate.to_json(), name))
 

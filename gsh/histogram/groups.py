@@ -13,12 +13,14 @@ from gsh.histogram.apply import KeptGroups, apply_mechanism
 from gsh.histogram.arrays import Integers, Positions, Values
 from gsh.histogram.content import Column, digest_of, number_columns
 from gsh.histogram.entropy import Entropy
-from gsh.histogram.json_answers import write_groups
+from gsh.histogram.json_answers import key_columns, key_names, write_groups
 from gsh.histogram.keys.json_keys import LISTS, MIXED, JsonKeys, columns_of, keys_as_json, normalised
 from gsh.histogram.keys.order import matched, unique_order
 from gsh.histogram.noise import Noise
 from gsh.histogram.numbers import checked_counts, checked_values
 from gsh.histogram.public_keys import PublicKeys, check_public
+from gsh.histogram.released_content import ReleasedContent, content_of
+from gsh.histogram.roles import Roles
 
 __all__ = ["CheckedGroups", "check_groups"]
 
@@ -61,6 +63,20 @@ class CheckedGroups:
     def write(self, kept: KeptGroups, sink: IO[bytes], encode: Callable[[Any], bytes]) -> None:
         """The kept groups as JSON, in the shape of POST /release."""
         write_groups([self._keys(kept.rows, encode)], (kept.counts, *kept.values), tuple(self.values), sink, encode)
+
+    def content(self, kept: KeptGroups, *, has_intervals: bool) -> ReleasedContent:
+        """The content of the kept groups, as an answer in JSON has it in columns (json_answers.py)."""
+        values, rows, are_lists = tuple(self.values), kept.rows, self.columns.layout == LISTS
+        if self.columns.layout == MIXED or not len(rows):
+            keys = [normalised(self.keys[row]) for row in rows.tolist()]
+            columns = key_columns(keys, values, has_intervals=has_intervals)
+        else:
+            names = key_names(len(self.columns.columns) if are_lists else 0, values, has_intervals=has_intervals)
+            parts = [column.take(pa.array(rows)) for column in self.columns.columns]
+            columns = dict(zip(names, parts, strict=True))
+        roles = Roles(tuple(columns), "count", values)
+        numbers = map(pa.array, (kept.counts, *kept.values))
+        return content_of(pa.table(columns | dict(zip(roles.numbers, numbers, strict=True))), roles)
 
     def _keys(self, rows: Positions, encode: Callable[[Any], bytes]) -> bytes:
         if self.columns.layout == MIXED:

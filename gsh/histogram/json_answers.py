@@ -29,7 +29,16 @@ from gsh.histogram.keys.json_keys import keys_as_json
 from gsh.histogram.roles import ENDS, Roles, interval_columns
 from gsh.histogram.texts import texts_of
 
-__all__ = ["Answer", "read_json", "read_json_tables", "write_groups", "write_json", "write_json_tables"]
+__all__ = [
+    "Answer",
+    "key_columns",
+    "key_names",
+    "read_json",
+    "read_json_tables",
+    "write_groups",
+    "write_json",
+    "write_json_tables",
+]
 
 _ROWS = 1 << 16
 _MOST_DOUBLE = 2**53
@@ -73,21 +82,39 @@ def read_json_tables(source: pa.Buffer, only: str | None = None) -> dict[str, An
 
 def _read(answer: dict[str, Any], certificate: str, column: Callable[[Sequence[Any]], pa.Array]) -> Answer:
     keys, values = answer["groups"]["keys"], answer["groups"]["values"]
-    lengths = {len(key) if isinstance(key, list) else 0 for key in keys}
-    is_of_lists = len(lengths) == 1 and lengths != {0}
-    parts = list(zip(*keys, strict=True)) if is_of_lists else [keys]
-    names = [f"key_{place}" for place in range(1, len(parts) + 1)] if is_of_lists else ["key"]
     intervals = answer.get("intervals")
-    others = {*values, "count", *(interval_columns(("count", *values)) if intervals else ())}
-    while others & {*names}:
-        names = [f"_{name}" for name in names]
+    columns = key_columns(keys, values, has_intervals=bool(intervals), column=column)
     return Answer(
-        Roles(tuple(names), "count", tuple(values)),
-        [pa.chunked_array([column(part)]) for part in parts],
+        Roles(tuple(columns), "count", tuple(values)),
+        [pa.chunked_array([part]) for part in columns.values()],
         [_number_column(column) for column in (answer["groups"]["counts"], *values.values())],
         certificate,
         *([intervals["level"], _interval_numbers(intervals, values)] if intervals else []),
     )
+
+
+def key_columns(
+    keys: Sequence[Any],
+    values: Iterable[str],
+    *,
+    has_intervals: bool,
+    column: Callable[[Sequence[Any]], pa.Array] | None = None,
+) -> dict[str, pa.Array]:
+    """The key columns of group keys, by their names. ``values`` are the names of the columns of values."""
+    lengths = {len(key) if isinstance(key, list) else 0 for key in keys}
+    is_of_lists = len(lengths) == 1 and lengths != {0}
+    parts = list(zip(*keys, strict=True)) if is_of_lists else [keys]
+    names = key_names(len(parts) if is_of_lists else 0, values, has_intervals=has_intervals)
+    return dict(zip(names, map(column or _key_column, parts), strict=True))
+
+
+def key_names(parts: int, values: Iterable[str], *, has_intervals: bool) -> tuple[str, ...]:
+    """The names of the key columns: of lists with so many parts, or 0 for keys that are no lists."""
+    names = [f"key_{place}" for place in range(1, parts + 1)] if parts else ["key"]
+    numbers = ("count", *values)
+    while {*numbers, *(interval_columns(numbers) if has_intervals else ())} & {*names}:
+        names = [f"_{name}" for name in names]
+    return tuple(names)
 
 
 def write_json(answer: Answer, certificate: str | None, sink: IO[bytes]) -> None:

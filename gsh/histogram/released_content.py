@@ -32,7 +32,7 @@ from gsh.histogram.keys.types import is_text, is_unicode
 from gsh.histogram.roles import Roles
 from gsh.histogram.texts import texts_of
 
-__all__ = ["ALGORITHM", "ReleasedColumn", "ReleasedContent", "content_of"]
+__all__ = ["ALGORITHM", "ReleasedColumn", "ReleasedContent", "content_of", "contents_of"]
 
 ALGORITHM = "gsh table 1"
 
@@ -105,17 +105,30 @@ def content_of(table: pa.Table, roles: Roles, kinds: Sequence[str] | None = None
     return ReleasedContent(_digest(columns, cells, len(table)), len(table), tuple(columns))
 
 
+def contents_of(tables: Mapping[str, pa.Table], roles: Mapping[str, Roles]) -> dict[str, dict[str, Any]]:
+    """The content of each table by its name, as JSON: what ``Certificate.with_contents`` takes."""
+    return {name: content_of(table, roles[name]).to_json() for name, table in tables.items()}
+
+
 def _digest(columns: Sequence[ReleasedColumn], cells: Sequence[pa.Array], count: int) -> str:
     digest = hashlib.sha256(_with_length(ALGORITHM.encode()) + _integer(len(columns)))
     for column in columns:
         digest.update(_with_length(column.name.encode("utf-8", "surrogatepass")) + _with_length(column.kind.encode()))
     digest.update(_integer(count))
-    rows = _joined([part for values in cells for part in _cell(values)])
+    starts = range(0, count, _ROWS) or [0]
+    rows = pa.chunked_array([_row_bytes([values.slice(start, _ROWS) for values in cells]) for start in starts])
+    cells = ()  # the values are in the rows now, and may take much memory
     order = pc.sort_indices(rows)
     for start in range(0, count, _ROWS):
         piece = rows.take(order.slice(start, _ROWS))
+        piece = piece.combine_chunks() if isinstance(piece, pa.ChunkedArray) else piece
         digest.update(_joined([_lengths(piece), piece]).buffers()[2])
     return digest.hexdigest()
+
+
+def _row_bytes(cells: Sequence[pa.Array]) -> pa.Array:
+    """The bytes of each row."""
+    return _joined([part for values in cells for part in _cell(values)])
 
 
 def _values_of(column: pa.ChunkedArray, expected: str | None, name: str) -> tuple[str, pa.Array]:

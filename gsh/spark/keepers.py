@@ -93,7 +93,7 @@ class ByService:
         from gsh.client.errors import AlreadyCommitted  # noqa: PLC0415 - only with a service
 
         try:
-            self._service.releases.commit(self._once, made.digest, made.rows)
+            self._service.releases.commit(self._once, made.digest, made.rows, made.contents)
         except AlreadyCommitted:
             detail = "must be a new name: this one was committed with other rows, from other events"
             raise InvalidParameter("once", detail) from None
@@ -147,6 +147,8 @@ class ByFile:
         return Opening(plan, base64.b64decode(begun["seed"]), self._certificate)
 
     def commit(self, made: Finished) -> None:
+        if made.contents is not None:
+            self._certificate = self._certificate.with_contents(made.contents)
         self._place.certify(made, self._plan, self._certificate)
         self._place.remove(self._file)
 

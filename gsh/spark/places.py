@@ -19,12 +19,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
 from gsh.certificate import Certificate
 from gsh.errors import InvalidParameter
 from gsh.events.own_files import check_own, write_own
+from gsh.histogram.released_content import contents_of
+from gsh.histogram.roles import Roles
 from gsh.results.locations import located
 from gsh.results.parts import PartsDigest, digest_of_tables, named_part, parts_in
 
@@ -32,6 +35,8 @@ __all__ = ["SEED_FILE", "Finished", "Place"]
 
 SEED_FILE = "seed.json"
 _CERTIFICATE_FILE, _PLAN_FILE, _FINISHED_FILE = "_certificate.json", "_plan.json", "finished.json"
+_MOST_ROWS = 20_000_000
+"""The driver sorts so many rows for the digest that is the same in every format."""
 _WRITTEN = re.compile(r"part-(\d+)-.*?c(\d+)\.(?:.*\.)?parquet")
 
 
@@ -42,6 +47,8 @@ class Finished:
     attempt: str
     digest: str
     rows: int
+    contents: Mapping[str, Mapping[str, Any]] | None = None
+    """The digest of the rows of each table that is the same in every format; None if the rows are too many."""
 
 
 class Place:
@@ -150,7 +157,8 @@ class Place:
         document = self.read(f"{self.staging}/{_FINISHED_FILE}")
         if document is None:
             return None
-        made = Finished(f"{self.staging}/{document['attempt']}", document["digest"], document["rows"])
+        attempt = f"{self.staging}/{document['attempt']}"
+        made = Finished(attempt, document["digest"], document["rows"], document.get("contents"))
         return made if self.exists(made.attempt) else None
 
     @staticmethod
@@ -158,8 +166,8 @@ class Place:
         """The folder of a table inside the folder of a release."""
         return f"{folder}/{table}" if table else folder
 
-    def finish(self, attempt: str) -> Finished:
-        """Give the files of an attempt their names, and compute the digest of their rows."""
+    def finish(self, attempt: str, roles: Mapping[str, Roles]) -> Finished:
+        """Give the files of an attempt their names, and compute the digests of their rows."""
         for table in self._tables:
             folder = self.of_table(attempt, table)
             for found in self._files.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
@@ -168,10 +176,22 @@ class Place:
                     self.remove(found.path)
                 else:
                     self._files.move(found.path, f"{folder}/{named_part(int(name[1]), int(name[2]))}")
-        return Finished(attempt, *self.digest(attempt))
+        digest, rows = self.digest(attempt)
+        contents = None
+        if rows <= _MOST_ROWS and self.is_written(attempt):
+            contents = contents_of({name: self._table(attempt, name) for name in self._tables}, roles)
+        return Finished(attempt, digest, rows, contents)
+
+    def _table(self, folder: str, name: str) -> pa.Table:
+        parts = []
+        for path, _ in parts_in(self._files, self.of_table(folder, name)):
+            with self._files.open_input_file(path) as file:
+                parts.append(pq.read_table(file, coerce_int96_timestamp_unit="us"))
+        return pa.concat_tables(parts)
 
     def record(self, made: Finished) -> None:
         document = {"attempt": made.attempt.rpartition("/")[2], "digest": made.digest, "rows": made.rows}
+        document |= {} if made.contents is None else {"contents": made.contents}
         self.write(f"{self.staging}/{_FINISHED_FILE}", document)
 
     def digest(self, folder: str) -> tuple[str, int]:

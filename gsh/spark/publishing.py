@@ -237,7 +237,7 @@ def _made(
     if opening.seed is not None:
         attempt = place.new_attempt()
         _stage(events, place, attempt, opening, terms, listed)
-        made = _finished(place, attempt)
+        made = _finished(place, attempt, plan)
         keeper.commit(made)
     elif place.certificate(place.folder) is not None:
         return None
@@ -309,10 +309,11 @@ def _staged(place: Place, attempt: str, name: str, rows: DataFrame, plan: Plan) 
             raise fault
 
 
-def _finished(place: Place, attempt: str) -> Finished:
+def _finished(place: Place, attempt: str, plan: AnyPlan) -> Finished:
     """The complete attempt. An earlier run has drawn the same rows, or else it had other events."""
-    made, before = place.finish(attempt), place.finished()
-    if not place.is_written(attempt):  # Spark writes one even for no rows
+    roles = {name: table.roles for name, table in _tables(plan).items()}
+    made, before = place.finish(attempt, roles), place.finished()
+    if not place.is_written(attempt):  # Spark writes a file even for no rows
         raise InvalidParameter("to", "must be a folder that the driver and all executors see: it got no file")
     if before is not None and before.digest != made.digest:
         place.remove(attempt)

@@ -233,6 +233,11 @@ class CommitDetails(Strict):
     )
     sha256: str = Field(title="SHA-256", description="The SHA-256 of the published output.", examples=["9f2c…"])
     rows: int | None = Field(title="Rows", description="The number of published rows, if it was given.", examples=[12])
+    contents_sha256: OrAbsent[str] = Field(
+        title="SHA-256 of the contents",
+        description="The SHA-256 of the digests of the rows, as the ledger keeps them; absent if none were given.",
+        examples=["9f2c…"],
+    )
     by: OrAbsent[ByOut] = Field(**_BY)
 
 

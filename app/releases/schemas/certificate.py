@@ -16,6 +16,7 @@ from app.schemas.aggregates import CAPPED, CappedIn
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.ledger_record import PaidBy, Period, Record
 from app.schemas.mechanism import AnyMechanismIn
+from app.schemas.scalars import Digest
 from app.schemas.strict import Strict
 from app.schemas.survey import SurveyOut
 from app.version import VERSION
@@ -90,6 +91,16 @@ CERTIFICATE_EXAMPLE: dict[str, Any] = {
 }
 
 
+CONTENT_EXAMPLE: dict[str, Any] = {
+    "algorithm": "gsh table 1",
+    "sha256": "dadf435890cabad9a6cae362519b61101f6d3a0570924d2a523f1aa00f72f5ce",
+    "rows": 1,
+    "columns": [
+        {"name": "url", "role": "key", "kind": "text"},
+        {"name": "country", "role": "key", "kind": "text"},
+        {"name": "count", "role": "count", "kind": "float"},
+    ],
+}
 ROLES_EXAMPLE = {"keys": ["url", "country"], "count": "users", "values": []}
 _DESCRIBED = ("bounds", "mechanism", "tie_rule", "grid", "mu_0")
 _PUBLIC = {"c_u": 1, "sigma": 50}
@@ -133,6 +144,29 @@ class RolesOut(Strict):
     values: list[str] = Field(title="Values", description="The further columns, in the order of Σ.", examples=[[]])
 
 
+class ReleasedColumnOut(Strict):
+    """A column of the released rows."""
+
+    name: str = Field(title="Name", description="Its name.", examples=["url"])
+    role: Literal["key", "count", "value"] = Field(title="Role", description="What it holds.", examples=["key"])
+    kind: str = Field(title="Kind", description="How its values are written for the digest.", examples=["text"])
+
+
+class ContentOut(Strict):
+    """A digest of the released rows: the same in every format, whatever their order."""
+
+    algorithm: Literal["gsh table 1"] = Field(
+        title="Algorithm", description="How the digest is computed (docs/certificate.md).", examples=["gsh table 1"]
+    )
+    sha256: Digest = Field(title="SHA-256", description="The digest.", examples=[CONTENT_EXAMPLE["sha256"]])
+    rows: int = Field(ge=0, title="Rows", description="The number of rows.", examples=[1])
+    columns: list[ReleasedColumnOut] = Field(
+        title="Columns",
+        description="The columns that the digest covers: keys, count, values. Intervals follow from them.",
+        examples=[CONTENT_EXAMPLE["columns"]],
+    )
+
+
 class _Table(Strict):
     """What a certificate says about one table."""
 
@@ -142,6 +176,14 @@ class _Table(Strict):
         title="Roles",
         description="Which columns are keys, count and values; absent if that is not known, as for groups in JSON.",
         examples=[ROLES_EXAMPLE],
+    )
+    content: ContentOut | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        title="Content",
+        description="The digest of the released rows; absent before they are drawn, or if another engine drew them and "
+        "did not give it.",
+        examples=[CONTENT_EXAMPLE],
     )
     bounds: BoundsOut = Field(
         title="Bounds",
@@ -263,7 +305,10 @@ class _Release(Strict):
 
 
 class Certificate(_Table, _Release):
-    """The privacy of one release. It depends on the mechanism and on what the caller declares, never on the data."""
+    """The privacy of one release. It depends on the mechanism and on what the caller declares, never on the data.
+
+    Only ``content`` is about the rows that were released.
+    """
 
     # The attribute cannot be called schema: every pydantic model has a method of that name.
     schema_: Literal["urn:gsh:certificate:2"] = Field(

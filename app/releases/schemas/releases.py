@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from app.budgets.schemas.preview import PLANNED_EXAMPLES as CHARGE_EXAMPLES
-from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, TABLES_CERTIFICATE_EXAMPLE, AnyCertificate
+from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, TABLES_CERTIFICATE_EXAMPLE, AnyCertificate, ContentOut
 from app.releases.schemas.stated import ProvenanceIn, Stated
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import COST_EXAMPLE, CostOut
@@ -13,6 +13,7 @@ from app.schemas.ledger_record import ANCESTOR_ENTRIES, PERIOD_PAYS, ByOut, Entr
 from app.schemas.mechanism import TABLES, AnyMechanismIn, MechanismOrTables, Tables
 from app.schemas.scalars import BudgetName, Digest
 from app.schemas.strict import OrAbsent, Strict
+from gsh.accounting.mechanism import MOST_TABLES
 
 __all__ = [
     "CHARGE_EXAMPLES",
@@ -188,6 +189,14 @@ class CommitIn(Strict):
         title="Rows",
         description="The number of published rows.",
         examples=[12],
+    )
+    contents: dict[str, ContentOut] | None = Field(
+        default=None,
+        max_length=MOST_TABLES,
+        title="Contents",
+        description="The digest of the rows of each table by its name, for the certificate. The only table has the "
+        "empty name.",
+        examples=[None],
     )
 
 

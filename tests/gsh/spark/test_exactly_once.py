@@ -16,6 +16,7 @@ import pytest
 import gsh
 from gsh.errors import InvalidParameter
 from gsh.events.plan import make_plan
+from gsh.histogram.released_content import contents_of
 from gsh.results.parts import spark_metadata
 from gsh.spark import publishing
 from gsh.spark.aggregates import by_user
@@ -96,7 +97,7 @@ def test_every_execution_gives_the_same_bytes(spark: "SparkSession", read: Read,
         if fail:
             rows = rows.mapInArrow(failing_once(str(marker)), rows.schema)
         rows.write.parquet(str(tmp_path / name))
-        Place(tmp_path / name).finish(str(tmp_path / name))
+        Place(tmp_path / name).finish(str(tmp_path / name), {"": plan.roles})
         return files_in(tmp_path / name)
 
     first = written("first", read(views()))
@@ -154,13 +155,14 @@ def test_a_release_of_the_service_survives_a_stop_and_is_charged_and_committed_o
     assert not list(tmp_path.glob(".published*"))
     certificate = json.loads((to / "_certificate.json").read_text())
     assert certificate["record"]["committed_digest"] == Place(to).digest(str(to))[0]
-    for part in to.glob("part-*.parquet"):  # each has the certificate, but for the record
-        assert (
-            spark_metadata(pq.read_schema(part))[b"certificate"].decode() == made.certificate.recorded(None).to_json()
-        )
+    inside = made.certificate.recorded(None).to_dict()
+    content = inside.pop("content")  # of all rows, which are not all there when a part is written
+    for part in to.glob("part-*.parquet"):  # each has the certificate, but for the record and the content
+        assert json.loads(spark_metadata(pq.read_schema(part))[b"certificate"]) == inside
     found = gsh.read(to)
     assert (found.certificate, found.roles) == (made.certificate, {"": made.plan.roles})
     assert found.table.equals(made.table)
+    assert contents_of(found.tables, found.roles) == {"": content}
     (to / "part-00000-000.parquet").rename(to / "_gone")
     with pytest.raises(gsh.FileError, match="must have the rows that were committed"):
         gsh.read(to)
@@ -235,10 +237,10 @@ def test_two_drivers_with_other_events_commit_one_release(
     """The second one started before the commit of the first, and writes elsewhere: it stops at its commit."""
     first, second = tmp_path / "first", tmp_path / "second"
 
-    def other_driver(place: Place, attempt: str) -> Any:
+    def other_driver(place: Place, attempt: str, plan: Any) -> Any:
         patch.undo()
         gsh.spark.publish(read(views(late=3)), to=first, **budget, **RELEASE)
-        return publishing._finished(place, attempt)
+        return publishing._finished(place, attempt, plan)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(publishing, "_finished", other_driver)
@@ -335,10 +337,10 @@ def test_a_driver_that_is_slower_gives_the_release_of_the_other(read: Read, tmp_
     to = tmp_path / "published"
     found: list[Any] = []
 
-    def other_driver(place: Place, attempt: str) -> Any:
+    def other_driver(place: Place, attempt: str, plan: Any) -> Any:
         patch.undo()
         found.append(gsh.spark.publish(read(views(order=1)), to=to, **RELEASE))
-        return publishing._finished(place, attempt)
+        return publishing._finished(place, attempt, plan)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(publishing, "_finished", other_driver)
