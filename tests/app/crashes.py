@@ -42,7 +42,7 @@ __all__ = [
 SECRET = "thirty-two characters at least, or more"
 MECHANISM = {"c_u": 1, "tau": 1, "tau_star": 2000.0, "sigma": 200.0}
 BODY = {"mechanism": MECHANISM, "budget": "web", "groups": {"keys": ["a", "b"], "counts": [100000, 200000]}}
-ROWS = 50_000
+ROWS = 25_000
 
 
 @dataclass
@@ -176,7 +176,7 @@ def release(url: str, key: str, http: httpx.Client | None = None) -> httpx.Respo
 
 
 def table(order: int) -> bytes:
-    """The parts of a form with the same rows in some order. The answer has two and a half megabytes, in three parts."""
+    """The parts of a form with the same rows in some order. The answer has more than a megabyte, in two parts."""
     rows = list(range(ROWS))
     random.Random(order).shuffle(rows)
     content = as_stream(pa.table({"url": [f"https://example.com/{row:016}" for row in rows], "users": [10**6] * ROWS}))

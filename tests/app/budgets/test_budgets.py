@@ -29,8 +29,8 @@ SECRET = "thirty-two characters at least, or more"
 class Bank(Client):
     """A client with its own ledger and a budget in it."""
 
-    def __init__(self, ledger_url: str) -> None:
-        super().__init__(ledger=ledger_url, ledger_secret=SECRET)
+    def __init__(self, ledger_url: str, **settings: Any) -> None:
+        super().__init__(ledger=ledger_url, ledger_secret=SECRET, **settings)
         assert self.put("web", LIMIT).status_code == 200
 
     def put(self, name: str, limit: Json) -> httpx.Response:
