@@ -27,6 +27,7 @@ from gsh.accounting.two_stages import is_exact
 from gsh.arguments import Real, real
 from gsh.documents import Document, check_members
 from gsh.errors import InfeasibleTarget, InvalidParameter, pointer_part
+from gsh.histogram.meanings import Meaning
 from gsh.histogram.noise import Noise
 from gsh.histogram.roles import Roles
 from gsh.surveyed import SurveyStatement, check_costs
@@ -66,10 +67,16 @@ class Certificate(Document):
     content: Document
     """The digest of the released rows (histogram/released_content.py). Absent before they are drawn, or unknown."""
     bounds: Document
+    """``columns`` say of each further column its ``kind`` (``sum``, ``events`` or ``mean``) and its ``unit``, where
+    these are known; of a mean also what it is ``of``, and the ``middle`` that was taken from each user."""
+    ratios: Document
+    """The ratios of columns that follow from the table: two columns for each name. Absent if there are none."""
     mechanism: Document
     tie_rule: str
     noise: str
     grid: Document | None
+    rounded: Document
+    """What the ``count`` and the ``values`` were rounded to afterwards. Absent if they were not."""
     accounting: str
     mu_0: float
     capped: tuple[Document, ...] | None
@@ -105,6 +112,7 @@ class Certificate(Document):
                 raise ValueError("must be of another type")
             if "roles" in table:
                 _roles(table["roles"])
+            _meaning(table)
         if "survey" in document:
             SurveyStatement.from_json(document["survey"])
         return cls(document)
@@ -142,6 +150,11 @@ class Certificate(Document):
         return self._with(tables=[_with_content(table, contents[table.name]) for table in self.tables])
 
     @property
+    def meanings(self) -> Mapping[str, Meaning]:
+        """What the columns of each table mean, by its name."""
+        return {name: _meaning(table) for name, table in self.described.items()}
+
+    @property
     def release(self) -> Release:
         """What was released: all that its privacy depends on."""
         return _release_of(self.mechanisms, SurveyStatement.from_json(self.survey) if "survey" in self else None)
@@ -176,6 +189,12 @@ class Certificate(Document):
         return type(self)({**self, **changes})
 
 
+def _meaning(table: Mapping[str, Any]) -> Meaning:
+    """Raises ``ValueError``, ``TypeError`` or ``LookupError`` if it is not understood."""
+    columns = table["mechanism"].get("aggregates") or {}
+    return Meaning.from_members(table, columns.get("names") or ())
+
+
 def _roles(given: Mapping[str, Any]) -> Roles:
     """Raises ``ValueError``, ``TypeError`` or ``LookupError`` if these are not roles."""
     keys, count, values = (given[name] for name in ("keys", "count", "values"))
@@ -196,6 +215,7 @@ def certificate(
     enforced_by: EnforcedBy = "caller",
     plan_digest: str | None = None,
     roles: Roles | Mapping[str, Roles] | None = None,
+    meanings: Meaning | Mapping[str, Meaning] | None = None,
     noise: str = words.NOISE,
     survey: SurveyStatement | None = None,
 ) -> Certificate:
@@ -204,7 +224,7 @@ def certificate(
     Several tables that are released together are given by their names. ``epsilon`` or ``delta`` chooses the stated
     point of the privacy curve. ``unprotected`` says what was chosen by looking at the data. ``enforced_by`` and
     ``plan_digest`` say what made sure that no user exceeds the bounds, ``roles`` which columns the tables have,
-    ``noise`` how it is drawn, and ``survey`` from which histograms the bounds were chosen.
+    ``meanings`` what they add up, ``noise`` how it is drawn, and ``survey`` from which histograms bounds were chosen.
     """
     if not isinstance(privacy_unit, str) or not 0 < len(privacy_unit) <= _LONGEST_CHOICE:
         raise InvalidParameter("privacy_unit", f"must be a text of 1 to {_LONGEST_CHOICE} characters")
@@ -224,6 +244,7 @@ def certificate(
         plan_digest=plan_digest,
         trust_model=words.TRUST_LIBRARY,
         roles={"": roles} if isinstance(roles, Roles) else roles or {},
+        meanings={"": meanings} if isinstance(meanings, Meaning) else meanings or {},
         survey=survey,
     )._with(noise=noise)
 
@@ -240,6 +261,7 @@ def certificate_of(
     trust_model: str,
     privacy_unit: str = "user",
     roles: Mapping[str, Roles] = MappingProxyType({}),
+    meanings: Mapping[str, Meaning] = MappingProxyType({}),
     survey: SurveyStatement | None = None,
 ) -> Certificate:
     """The certificate of a release, before a budget pays for it. Without ``noise``, another engine draws it.
@@ -251,7 +273,9 @@ def certificate_of(
     drawn = words.NOISE_FROM_A_SEED if enforced_by == "gsh.spark" else words.NOISE_ELSEWHERE
     enforced: Json = {"enforced_by": enforced_by, "plan_digest": plan_digest}
     described = {
-        name: _described(table, None if noise is None else noise[name], roles.get(name), enforced)
+        name: _described(
+            table, None if noise is None else noise[name], roles.get(name), meanings.get(name, Meaning()), enforced
+        )
         for name, table in tables.items()
     }
     return Certificate(
@@ -311,12 +335,15 @@ def _release_of(tables: Mapping[str, AnyMechanism], survey: SurveyStatement | No
     return survey.release(fixed)
 
 
-def _described(mechanism: AnyMechanism, noise: Noise | None, roles: Roles | None, enforced: Json) -> Json:
+def _described(
+    mechanism: AnyMechanism, noise: Noise | None, roles: Roles | None, meaning: Meaning, enforced: Json
+) -> Json:
     """The members that describe one table."""
     capped = capped_to_json(mechanism.costs.capped)
     return {
         **({} if roles is None else {"roles": asdict(roles)}),
-        "bounds": bounds_of(mechanism) | enforced,
+        "bounds": bounds_of(mechanism, meaning) | enforced,
+        **meaning.members(mechanism.column_names),
         "mechanism": mechanism_to_json(mechanism),
         "tie_rule": words.TIE_RULE if isinstance(mechanism, Mechanism) else words.NO_THRESHOLD,
         "grid": None
@@ -370,7 +397,7 @@ def _by_name(mechanism: AnyMechanism, grids: Sequence[float]) -> dict[str, float
     return dict(zip(mechanism.column_names, grids, strict=True))
 
 
-def bounds_of(mechanism: AnyMechanism) -> Json:
+def bounds_of(mechanism: AnyMechanism, meaning: Meaning = Meaning()) -> Json:  # noqa: B008 - it is frozen
     """The most that one unit can change, and so what intervals of the released numbers cover."""
     bounds: Json = {"c_u": mechanism.c_u, "per_group": "", "columns": None, "norm": None, "vectors": None}
     columns = mechanism.aggregates
@@ -381,7 +408,7 @@ def bounds_of(mechanism: AnyMechanism) -> Json:
             case Box(lower, upper, groups):
                 ranges = zip(columns.names, lower, upper, groups or (None,) * len(lower), strict=True)
                 bounds["per_group"] = words.BOX if groups is None else words.CAPPED_BOX
-                bounds["columns"] = [_column(*each) for each in ranges]
+                bounds["columns"] = [_column(*each, meaning) for each in ranges]
             case L1Norm(bound):
                 bounds |= {"per_group": words.NORM, "norm": {"kind": "l1", "bound": bound}}
             case L2Norm(bound):
@@ -391,8 +418,9 @@ def bounds_of(mechanism: AnyMechanism) -> Json:
     return bounds | {"intervals_cover": words.intervals_cover(bounds)}
 
 
-def _column(name: str, lower: float, upper: float, cap: int | None) -> Json:
-    return {"name": name, "lower": lower, "upper": upper} | ({} if cap is None else {"groups": cap})
+def _column(name: str, lower: float, upper: float, cap: int | None, meaning: Meaning) -> Json:
+    said = {} if name not in meaning.columns else meaning.columns[name].to_json()
+    return {"name": name, "lower": lower, "upper": upper} | ({} if cap is None else {"groups": cap}) | said
 
 
 def _choices(unprotected: Sequence[str]) -> list[str]:

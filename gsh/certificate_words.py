@@ -118,7 +118,8 @@ def _clips(bounds: Mapping[str, Any]) -> list[str]:
 def _clip(column: Mapping[str, Any]) -> str:
     cap = column.get("groups")
     within = "" if cap is None else f" in at most {cap} of them" if cap > 1 else " in 1 of them"
-    return f"{column['name']} clipped to {digits(column['lower'])} … {digits(column['upper'])}{within}"
+    name, middle = column.get("of") or column["name"], column.get("middle", 0.0)
+    return f"{name} clipped to {digits(column['lower'] + middle)} … {digits(column['upper'] + middle)}{within}"
 
 
 _NORMS = {"l1": "the sum of their absolute values", "l2": "their Euclidean norm"}

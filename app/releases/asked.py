@@ -22,6 +22,9 @@ from gsh.accounting.mechanism import AnyMechanism, Joint, Release
 from gsh.certificate import Certificate, certificate_of
 from gsh.certificate_words import TRUST_ELSEWHERE, TRUST_MODEL
 from gsh.errors import Error, renamed, renamed_pointer
+from gsh.events.plan import Plan
+from gsh.events.tables import plan_from_json
+from gsh.histogram.meanings import Meaning
 from gsh.histogram.noise import Noise
 from gsh.histogram.roles import Roles
 from gsh.surveyed import SurveyStatement
@@ -256,6 +259,7 @@ def drafted(
 
     ``roles`` are those of the columns, where they are known. An error if that of named tables is too large.
     """
+    plans = planned(body, tables)
     with renamed(("after_survey", "/after_survey")):
         draft = certificate_of(
             tables,
@@ -267,11 +271,29 @@ def drafted(
             plan_digest=body.provenance.plan_digest,
             trust_model=TRUST_ELSEWHERE if noise is None else TRUST_MODEL,
             roles=roles,
+            meanings={name: _meaning(plans.get(name), None if noise is None else noise[name]) for name in tables},
             survey=body.statement,
         )
     if "" not in tables:
         check_certificate(encoded(draft))
     return draft
+
+
+def planned(body: Stated, tables: Mapping[str, AnyMechanism]) -> dict[str, Plan]:
+    """The plan of each table, if a plan of the library enforces the bounds, and has these columns."""
+    try:
+        found = plan_from_json(body.provenance.plan)
+    except Error:  # no plan, or that of another program
+        return {}
+    plans = {"": found} if isinstance(found, Plan) else found.tables
+    columns = {name: table.column_names for name, table in tables.items()}
+    return plans if {name: plan.roles.values for name, plan in plans.items()} == columns else {}
+
+
+def _meaning(plan: Plan | None, noise: Noise | None) -> Meaning:
+    """What the columns of a table mean. Noise that is drawn here knows to what it is rounded."""
+    meaning = Meaning() if plan is None else plan.meaning
+    return meaning if noise is None else replace(meaning, rounded=noise.rounded)
 
 
 def on_terms(draft: Certificate, terms: BudgetTerms | None) -> Certificate:

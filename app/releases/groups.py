@@ -39,7 +39,6 @@ from gsh.errors import TooManyGroups
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.file_formats import JSON
 from gsh.histogram.groups import CheckedGroups, check_groups
-from gsh.histogram.noise import Noise
 from gsh.histogram.roles import check_interval_columns
 
 __all__ = ["PostedGroups"]
@@ -188,18 +187,20 @@ def _write(table: _Worked, level: float | None, answer: BytesIO) -> dict[str, An
     answer.write(b'"groups":')
     table.groups.write(kept, answer, to_json)
     if level is not None:
-        intervals = intervals_of_released(table.mechanism, kept, level)
+        intervals = intervals_of_released(table.mechanism, kept, level, table.groups.noise.rounded)
         answer.write(f',"intervals":{intervals.model_dump_json()}'.encode())
     return table.groups.content(kept, has_intervals=level is not None).to_json()
 
 
 def _meaning(body: ReleaseRequest, tables: Sequence[_Worked]) -> bytes:
     if body.tables is None:
-        return meaning_of("release", body, body.paying, tables[0].groups.digest(), **body.asked_intervals)
+        asked = body.asked_intervals | tables[0].posted.asked_rounding
+        return meaning_of("release", body, body.paying, tables[0].groups.digest(), **asked)
     described = {
         table.posted.name: {
             "mechanism": table.posted.mechanism.model_dump(mode="json"),
             "groups": table.groups.digest().hex(),
+            **table.posted.asked_rounding,
         }
         for table in tables
     }
@@ -221,7 +222,7 @@ def _checked(place: str, table: GroupsTableIn, body: ReleaseRequest) -> _Worked:
     groups = table.groups
     with in_table(place):
         mechanism = table.mechanism.to_domain()
-        noise = Noise(mechanism)
+        noise = table.noise(mechanism)
     if body.intervals is not None:
         check_interval_columns(("count", *mechanism.column_names))  # GET /releases/{key}/answer can give a table
     counts = pa.array(groups.counts, pa.int64())

@@ -23,6 +23,7 @@ from app.releases.asked import (
     meaning_of_tables,
     notes_of,
     on_terms,
+    planned,
 )
 from app.releases.bounds import Bounds
 from app.releases.recorded import open_answer
@@ -32,10 +33,7 @@ from app.schemas.ledger_record import EntryNameOut
 from app.schemas.mechanism import read_release
 from gsh.accounting.composition import cost_of
 from gsh.accounting.mechanism import Release, mechanisms_of
-from gsh.errors import Error
-from gsh.events.tables import plan_from_json
 from gsh.histogram.file_formats import JSON
-from gsh.histogram.roles import Roles
 
 __all__ = ["ChargedRelease", "OpenedRelease", "check_bounds"]
 
@@ -110,24 +108,14 @@ def _read(budget: str, body: MadeElsewhereIn, state: ReleaseState, most: tuple[f
     names = [""] if posted is None else [table.name for table in posted]
     with naming(posted):
         release = read_release(body.mechanism, posted)
-        draft = drafted(body, dict(zip(names, mechanisms_of(release), strict=True)), None, _planned(body, release))
+        tables = dict(zip(names, mechanisms_of(release), strict=True))
+        roles = {name: plan.roles for name, plan in planned(body, tables).items()}
+        draft = drafted(body, tables, None, roles)
     slim = release.without_columns
     places = ("",) if posted is None else tuple(f"/tables/{k}" for k in range(len(posted)))
     draw = Asked(budget, mechanisms_of(slim), notes_of(body), state=state, places=places, survey=body.statement)
     asked = judged(draw, most)
     return _Read(asked, slim, _meaning(budget, body, state), draft.release_id, pickle.dumps(draft))
-
-
-def _planned(body: MadeElsewhereIn, release: Release) -> dict[str, Roles]:
-    """The roles of the columns, if a plan of the library enforces the bounds: it names them."""
-    try:
-        found = plan_from_json(body.provenance.plan).roles
-    except Error:  # no plan, or that of another program
-        return {}
-    roles = {"": found} if isinstance(found, Roles) else found
-    names = [""] if body.tables is None else [table.name for table in body.tables]
-    columns = {name: table.column_names for name, table in zip(names, mechanisms_of(release), strict=True)}
-    return roles if {name: each.values for name, each in roles.items()} == columns else {}
 
 
 def _meaning(budget: str, body: MadeElsewhereIn, state: ReleaseState) -> bytes:

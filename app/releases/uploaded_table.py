@@ -200,11 +200,13 @@ class _Worked(NamedTuple):
         """The columns with intervals, if any are asked for."""
         if self.level is None:
             return {}
-        return columns_of_released(self.mechanism, self.table.roles, released, self.level)
+        rounded = self.table.noise.rounded
+        return columns_of_released(self.mechanism, self.table.roles, released, self.level, rounded)
 
     @property
     def named(self) -> dict[str, Any]:
-        return {"key_columns": self.posted.key_columns, "count_column": self.posted.count_column}
+        columns = {"key_columns": self.posted.key_columns, "count_column": self.posted.count_column}
+        return columns | self.posted.asked_rounding
 
     def release(self) -> pa.Table:
         """Draw the noise: the kept rows."""
@@ -298,9 +300,9 @@ def _checked(
 ) -> list[_Worked]:
     """All tables. The limits are for all of them together."""
     noises: list[Noise] = []
-    for place, mechanism in zip(body.posted, mechanisms, strict=True):
+    for (place, table), mechanism in zip(body.posted.items(), mechanisms, strict=True):
         with in_table(place):
-            noises.append(Noise(mechanism))
+            noises.append(table.noise(mechanism))
     each = list(zip(body.posted.items(), mechanisms, noises, sources, strict=True))
     roles = [_roles(table, mechanism) for (_, table), mechanism, *_ in each]
     if body.intervals is not None:

@@ -308,7 +308,7 @@ class MechanismOrTables(Strict):
                 yield _fault("must be omitted without tables", "shares")
             return
         for name in (*self.needed, *self.optional):
-            if getattr(self, name) is not None:
+            if getattr(self, name) not in (None, False, {}):
                 yield _fault("must be omitted if tables are given", name)
         names = [table.name for table in tables]
         for k, name in enumerate(names):

@@ -6,7 +6,7 @@ An output is in the ``text`` or ``json`` block after the
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import chdir
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -122,13 +122,19 @@ def _row(parameter: Any) -> str:
     if parameter.name == "help" or "completion" in str(parameter.name):
         return ""
     is_option = parameter.param_type_name == "option"
-    name = ", ".join(reversed(parameter.opts)) if is_option else ""
+    name = ", ".join(_documented(parameter.opts)) if is_option else ""
     kind = "" if getattr(parameter, "is_flag", False) else parameter.metavar or _choices(parameter)
     default = parameter.default if isinstance(parameter.default, str | int | float) else None
     notes = ["required"] if parameter.required and is_option else []
     notes += [f"default: {default}"] if default not in (None, "", False) and not parameter.required else []
     label = " ".join(filter(None, (name, kind))).replace("|", "\\|")
     return f"| `{label}` | {parameter.help}{f' ({notes[0]})' if notes else ''} |"
+
+
+def _documented(names: Sequence[str]) -> list[str]:
+    """The short name of an option and the first long one: other long names are accepted too."""
+    long = [name for name in names if name.startswith("--")]
+    return [*(name for name in names if name not in long), *long[:1]]
 
 
 def _choices(parameter: Any) -> str:

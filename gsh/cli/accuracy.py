@@ -7,7 +7,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import typer
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from gsh.accounting.mechanism import AnyMechanism
     from gsh.accuracy.intervals import Interval
+    from gsh.histogram.meanings import Meaning
 
 __all__ = ["commands"]
 
@@ -43,13 +44,23 @@ CsvKeys: TypeAlias = Annotated[
     str | None, typer.Option("--keys", metavar="COLUMNS", help="The columns of the group key. CSV needs it.")
 ]
 
+_COUNT = "count"
+
 _EXPECTED = ("all_groups", "groups", "groups_deviation", "all_volume", "volume", "below", "false_groups", "false_share")
 
 
-@commands.command(epilog="Example:  gsh intervals private.parquet --users users -o with-intervals.parquet")
+@commands.command(epilog="Example:  gsh intervals private.parquet -o with-intervals.parquet")
 def intervals(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="A private table. - is standard input.")],
-    users: Annotated[str, typer.Option("--users", metavar="COLUMN", help="The column of the noisy counts.")],
+    users: Annotated[
+        str | None,
+        typer.Option(
+            "--count",
+            "--users",
+            metavar="COLUMN",
+            help="The column of the noisy counts. If not given: as the certificate says, or count.",
+        ),
+    ] = None,
     keys: CsvKeys = None,
     level: Annotated[float, typer.Option("--level", metavar="X", help="The probability to cover each number.")] = 0.95,
     total: Annotated[bool, typer.Option("--total", help="Also the sum over the groups of the table.")] = False,
@@ -69,11 +80,13 @@ def intervals(
             help="Also the ratio of the columns A and B; B may be the count of users. Repeatable.",
         ),
     ] = None,
-    rounded: Annotated[bool, typer.Option("--rounded", help="The numbers were rounded to integers.")] = False,
-    units: Annotated[
-        list[str] | None,
-        typer.Option("--sum-unit", metavar="COLUMN=X", help="With --rounded: to multiples of X. Repeatable."),
-    ] = None,
+    rounded: Annotated[
+        bool,
+        typer.Option(
+            "--round", "--rounded", help="The numbers were rounded to integers. A certificate says it itself."
+        ),
+    ] = False,
+    units: options.RoundedTo = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="The table with the intervals. - is standard output."),
@@ -96,6 +109,8 @@ def intervals(
     more: its name with _low, _estimate and _high. So do means, as NAME_mean, and ratios.
     """
     from gsh.certificate import bounds_of  # noqa: PLC0415 - loads numpy
+    from gsh.histogram.meanings import mean_column  # noqa: PLC0415
+    from gsh.results.averages import means_in, ratios_in  # noqa: PLC0415
 
     Pipes(table=table, mechanism=mechanism)
     is_given = any(value is not None for value in (mechanism, c_u, tau, tau_star, sigma))
@@ -103,22 +118,26 @@ def intervals(
     named = None if keys is None else options.names("--keys", keys)
     is_clear = given is not None and (name is not None or len(given) == 1)
     others = options.one_of(given, name).column_names if given is not None and is_clear else ()
-    declared = options.csv_types(types, named or [], users, others) | {users: "float64"}
-    places = Roles(tuple(named or ()), users, others).places(options.listed("--type", types, "COLUMN=TYPE"))
+    counted = users or _COUNT
+    declared = options.csv_types(types, named or [], counted, others) | {counted: "float64"}
+    places = Roles(tuple(named or ()), counted, others).places(options.listed("--type", types, "COLUMN=TYPE"))
     kind, published = read_table_file(table, source_format, declared, places)
     promise, own_name = certificate_in(published), table_name_in(published)
     used = _mechanism_of(_certified(promise) if given is None else given, name, own_name)
+    said = _said(promise, own_name or name or "", used)
+    published = published.select(said.meaning.without_averages(published.column_names))
+    users = users or said.counted
     columns = (users, *used.column_names)
     _check(published, columns)
     numbers = {name: published[name].to_numpy() for name in columns}
     asked: dict[str, Any] = {"counts": numbers[users], "values": {name: numbers[name] for name in columns[1:]}}
-    asked |= {"level": level, "is_rounded": rounded, "units": options.units_of(units)}
-    found = gsh.intervals(used, **asked)
+    asked |= _rounding(rounded, options.units_of(units), said.meaning, used)
+    found = gsh.intervals(used, **asked, level=level)
     ends = {users: found.counts, **found.values}
-    means = gsh.means(used, means=options.means_of(mean, "NAME=LOW:HIGH"), **asked)
-    ratios = gsh.ratios(used, ratios=_pairs(ratio, users), **asked)
-    averages = {**{f"{name}_mean": each for name, each in means.items()}, **ratios}
-    totals = gsh.total(used, **asked) if total else None
+    means = means_in(used, said.meaning, asked, level, options.means_of(mean, "NAME=LOW:HIGH") or None)
+    ratios = ratios_in(used, said.meaning, asked, level, _pairs(ratio, users) or None)
+    averages = {**{mean_column(name): each for name, each in means.items()}, **ratios}
+    totals = gsh.total(used, **asked, level=level) if total else None
     sums = {} if totals is None else {users: totals.counts, **totals.values}
     if output is not None:
         into = kind if output == PIPE and output_format is None else format_named(output, output_format, "--format")
@@ -129,7 +148,7 @@ def intervals(
             write_rows(wide, into, promise, sink, roles, own_name)
         if output == PIPE:
             return
-    cover = intervals_cover(bounds_of(used), _unit(promise))
+    cover = intervals_cover(bounds_of(used, said.meaning), _unit(promise))
     if not as_json:
         note(f"gsh: {cover}")
     document = {
@@ -143,6 +162,35 @@ def intervals(
     }
     rows = [] if output else [_rows(published, columns, ends, averages)]
     show(document, *rows, *_total_rows(sums), as_json=as_json)
+
+
+class _Said(NamedTuple):
+    """What the certificate of a table says of its columns."""
+
+    meaning: "Meaning"
+    counted: str
+
+
+def _said(promise: Any, name: str, mechanism: "AnyMechanism") -> _Said:
+    """Nothing, if there is no certificate, or if it is about another mechanism."""
+    from gsh.certificate import Certificate  # noqa: PLC0415
+    from gsh.histogram.meanings import Meaning  # noqa: PLC0415
+
+    with suppress(ValueError, TypeError, LookupError, AttributeError):
+        certificate = Certificate.from_json(promise)
+        if certificate.mechanisms[name] == mechanism:
+            roles = certificate.columns.get(name)
+            return _Said(certificate.meanings[name], _COUNT if roles is None else roles.count)
+    return _Said(Meaning(), _COUNT)
+
+
+def _rounding(
+    is_rounded: bool, units: dict[str, float] | None, meaning: "Meaning", mechanism: "AnyMechanism"
+) -> dict[str, Any]:
+    """What the numbers were rounded to: as the certificate says, unless it is given."""
+    if is_rounded or units or meaning.rounded is None:
+        return {"is_rounded": is_rounded, "units": units}
+    return {"is_rounded": True, "units": dict(zip(mechanism.column_names, meaning.rounded[1:], strict=True))}
 
 
 def _pairs(ratio: list[str] | None, users: str) -> dict[str, tuple[str, str]]:
@@ -187,7 +235,7 @@ def _mechanism_of(tables: "Mapping[str, AnyMechanism]", name: str | None, own_na
 def _check(published: "pa.Table", columns: tuple[str, ...]) -> None:
     for place, name in enumerate(columns):
         if published.column_names.count(name) != 1:
-            option = "--mechanism" if place else "--users"
+            option = "--mechanism" if place else "--count"
             what = f"{option}: must name columns that the table has once"
             raise Refusal(Code.INVALID, what, missing_column(name, published.column_names))
         if published[name].null_count or not _is_number(published[name].type):
@@ -236,10 +284,10 @@ def _total_rows(sums: Mapping[str, Any]) -> list[Sheet]:
     return [Sheet(("total", *heads), rows, frozenset(range(1, 5)))]
 
 
-@commands.command(epilog="Example:  gsh utility groups.parquet --users users --mechanism mechanism.json")
+@commands.command(epilog="Example:  gsh utility groups.parquet --count users --mechanism mechanism.json")
 def utility(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The table of groups. - is standard input.")],
-    users: options.Users,
+    users: options.Count = "count",
     keys: CsvKeys = None,
     mechanism: options.MechanismFile = None,
     name: options.OfTable = None,
@@ -266,10 +314,10 @@ def utility(
     places = Roles(tuple(named), users, used.column_names).places(options.listed("--type", types, "COLUMN=TYPE"))
     _, groups = read_table_file(table, source_format, declared, places)
     if groups.column_names.count(users) != 1:
-        what = "--users: must name exactly one column of the table"
+        what = "--count: must name exactly one column of the table"
         raise Refusal(Code.INVALID, what, missing_column(users, groups.column_names))
     if groups[users].null_count or not pa.types.is_integer(groups[users].type):
-        raise Refusal(Code.INVALID, "--users: must be a column of integers, without nulls", "check the column")
+        raise Refusal(Code.INVALID, "--count: must be a column of integers, without nulls", "check the column")
     sizes = groups[users].to_numpy()
     found = gsh.utility(used, sizes=sizes[sizes > 0])
     document = {name: getattr(found, name) for name in (*_EXPECTED, "quantiles", "relative_errors")}

@@ -46,10 +46,11 @@ MEANINGS = {
 _OPTIONS = {
     "aggregates": "--mechanism",
     "caps": "--cap",
-    "count_column": "--users",
+    "count_column": "--count",
+    "users": "--count",
     "csv_types": "--type",
     "events": "EVENTS",
-    "is_rounded": "--rounded",
+    "is_rounded": "--round",
     "key": "--key-file",
     "key_columns": "--keys",
     "means": "--mean",
@@ -69,7 +70,7 @@ _OPTIONS = {
 _NAMED_ALIKE = (
     "budget by c_u count counts delta description dialect epsilon keeps keys l1 l2 l_inf level mechanism most_sigma "
     "mu_0 noise once preset public_keys reason releases retries salt scale seed sigma survey_share survey_sigma tau "
-    "tau_star threshold unprotected user users"
+    "tau_star threshold unprotected user"
 )
 _OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in _NAMED_ALIKE.split()}
 """The option that has the parameter of an error."""

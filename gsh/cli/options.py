@@ -25,6 +25,7 @@ __all__ = [
     "By",
     "Caps",
     "ColumnTypes",
+    "Count",
     "CountName",
     "CsvTypes",
     "Delta",
@@ -55,7 +56,6 @@ __all__ = [
     "Units",
     "Unprotected",
     "User",
-    "Users",
     "Weights",
     "bounds",
     "columns_of",
@@ -138,7 +138,10 @@ Sums: TypeAlias = Annotated[
 CountName: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--count", metavar="NAME", help="The column of the result with the number of users; count if omitted."
+        "--count",
+        "--users",
+        metavar="NAME",
+        help="The column of the result with the number of users; count if omitted.",
     ),
 ]
 NumberOfEvents: TypeAlias = Annotated[
@@ -180,8 +183,8 @@ Weights: TypeAlias = Annotated[
         "--weight", metavar="COLUMN=X", help="The share of μ² of a column, as a multiple of the count's. Repeatable."
     ),
 ]
-Users: TypeAlias = Annotated[
-    str, typer.Option("--users", metavar="COLUMN", help="The column with the counts of users.")
+Count: TypeAlias = Annotated[
+    str, typer.Option("--count", "--users", metavar="COLUMN", help="The column with the numbers of users.")
 ]
 Keys: TypeAlias = Annotated[
     str, typer.Option("--keys", metavar="COLUMNS", help="The columns of the group key, with commas between them.")
@@ -413,6 +416,10 @@ Units: TypeAlias = Annotated[
         help="The unit of a sum or a mean: a power of two, such as 2^-10, or 0.01 for decimals. Columns with fractions "
         "need it. Repeatable.",
     ),
+]
+RoundedTo: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--sum-unit", metavar="COLUMN=X", help="With --round: to multiples of X. Repeatable."),
 ]
 ColumnTypes: TypeAlias = Annotated[
     list[str] | None,

@@ -30,16 +30,16 @@ commands = typer.Typer()
 
 
 @commands.command(
-    epilog="Example:  gsh release groups.parquet --users users --keys url,country --mechanism mechanism.json "
+    epilog="Example:  gsh release groups.parquet --count users --keys url,country --mechanism mechanism.json "
     "-o private.parquet"
 )
 def release(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="A CSV, Parquet or Arrow file. - is standard input.")],
-    users: options.Users,
     keys: options.Keys,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="The private table. - is standard output.")
     ],
+    users: options.Count = "count",
     mechanism: options.MechanismFile = None,
     name: options.OfTable = None,
     c_u: options.C_U = None,
@@ -54,6 +54,8 @@ def release(
             help="The public groups of a mechanism without thresholds: a file with the key columns. All are published.",
         ),
     ] = None,
+    rounded: options.Rounded = False,
+    units: options.RoundedTo = None,
     epsilon: options.StatedEpsilon = None,
     delta: options.StatedDelta = None,
     unprotected: options.Unprotected = None,
@@ -93,13 +95,8 @@ def release(
     if public_keys == PIPE:
         raise Refusal(Code.INVALID, "--public-keys: must be a file", "such as countries.csv")
     is_here = service is None and budget is None
-    if is_here and (once is not None or description is not None or labels):
-        what = "--once, --description and --label: need a service"
-        raise Refusal(Code.INVALID, what, "add --budget ID and --service URL")
-    if is_here and period is not None:
-        raise Refusal(Code.INVALID, "--period: needs a budget", "add --budget ID and --service URL")
-    if is_here and dry_run:
-        raise Refusal(Code.INVALID, "--dry-run: needs a service", "add --budget ID and --service URL")
+    if is_here:
+        _refuse_without_service(once is not None or description is not None or labels, period, dry_run)
     used = options.mechanism_of(mechanism, c_u, tau, tau_star, sigma, name)
     roles = Roles(tuple(options.names("--keys", keys)), users, used.aggregates.names if used.aggregates else ())
     declared = options.csv_types(types, list(roles.keys), users, roles.values)
@@ -117,6 +114,7 @@ def release(
         "description": description,
         "labels": labels,
     }
+    rounding: dict[str, Any] = {"round": rounded, "units": options.units_of(units)}
     paid["csv_types"] = {name: declared[name] for name in typed} or None
     is_file = table != PIPE and source_format is None and os.path.isfile(table)
     replay: dict[str, Any] = {"is_replayed": False, "released_at": None}
@@ -129,7 +127,8 @@ def release(
 
     if dry_run:
         with connected(service, key_file, retries) as client:
-            checked = client.dry_run(read()[1], used, users=users, keys=roles.keys, **_given(stated | paid))
+            given = _given(stated | paid | rounding)
+            checked = client.dry_run(read()[1], used, users=users, keys=roles.keys, **given)
         _report_dry_run(checked, once, as_json=as_json)
         return
     with written(output, force=force) as sink:
@@ -137,10 +136,11 @@ def release(
         into = into or kind or format_named(table, source_format, "--format")
         _check_place(needs_file and into == "csv")
         if is_here:
-            private, promise = _here(groups, used, roles, public, stated)
+            private, promise = _here(groups, used, roles, public, stated, rounding)
         else:
             with connected(service, key_file, retries) as client, _interrupted():
-                released = client.release(groups, used, users=users, keys=roles.keys, **_given(stated | paid))
+                given = _given(stated | paid | rounding)
+                released = client.release(groups, used, users=users, keys=roles.keys, **given)
             private, promise = released.table, released.certificate.to_dict()
             replay = {"is_replayed": released.is_replayed, "released_at": released.released_at}
         write_rows(private, into, promise, sink, roles)
@@ -150,17 +150,37 @@ def release(
     _report(output, len(private), promise, replay, as_json=as_json)
 
 
+def _refuse_without_service(is_named: Any, period: str | None, dry_run: bool) -> None:
+    """Refuse what only a service can do."""
+    needs = {
+        "--once, --description and --label: need a service": is_named,
+        "--period: needs a budget": period is not None,
+        "--dry-run: needs a service": dry_run,
+    }
+    for what, is_given in needs.items():
+        if is_given:
+            raise Refusal(Code.INVALID, what, "add --budget ID and --service URL")
+
+
 def _here(
-    groups: Any, mechanism: "AnyMechanism", roles: Roles, public_keys: Any, stated: Mapping[str, Any]
+    groups: Any,
+    mechanism: "AnyMechanism",
+    roles: Roles,
+    public_keys: Any,
+    stated: Mapping[str, Any],
+    rounding: Mapping[str, Any],
 ) -> "tuple[pa.Table, Any]":
     """The release in this process, and its certificate."""
     from gsh.certificate import certificate  # noqa: PLC0415 - loads numpy
+    from gsh.histogram.meanings import Meaning  # noqa: PLC0415
     from gsh.histogram.released_content import contents_of  # noqa: PLC0415 - loads pyarrow
+    from gsh.library.rounding import rounded_to  # noqa: PLC0415
 
+    meaning = Meaning(rounded=rounded_to(mechanism, rounding["round"], rounding["units"], "round"))
     with working("Releasing"):
-        promise = certificate(mechanism, **stated, roles=roles)
+        promise = certificate(mechanism, **stated, roles=roles, meanings=meaning)
         columns: dict[str, Any] = {"key_columns": roles.keys, "count_column": roles.count}
-        private = gsh.release(mechanism, groups, **columns, public_keys=public_keys)
+        private = gsh.release(mechanism, groups, **columns, public_keys=public_keys, **rounding)
         return private, promise.with_contents(contents_of({"": private}, {"": roles})).to_dict()
 
 

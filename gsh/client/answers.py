@@ -132,7 +132,8 @@ def _asked_roles(
 def groups_of(document: Json, asked: Asked, is_replayed: bool, released_at: str | None) -> ReleasedGroups:
     """The groups of a JSON answer, with the mechanism that was asked for. Numbers are integers if their grid is 1."""
     certificate, mechanisms = certified(document["certificate"], asked)
-    groups, grid = document["groups"], document["certificate"]["grid"]
+    groups, said = document["groups"], document["certificate"]
+    grid = said.get("rounded", said["grid"])
     if groups["values"].keys() != set(mechanisms[""].column_names):
         raise Contradiction("it has other columns")
     found = ReleasedGroups(

@@ -60,6 +60,7 @@ class Job:
             enforced_by=_ENGINE,
             plan_digest=plan.digest,
             roles=plan.roles,
+            meanings=plan.meaning,
             **further,
         )
 

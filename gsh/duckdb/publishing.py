@@ -204,11 +204,12 @@ def _publish_table(job: Job, plan: Plan, keys: ListedKeys | None, terms: Terms, 
     table = job.aggregates(plan, count)
     public = None if keys is None else "posted"
     if local is not None:
-        private = release(terms.only, table, key_columns=plan.by, count_column=plan.count, public_keys=public)
+        columns: dict[str, Any] = {"key_columns": plan.by, "count_column": plan.count, "public_keys": public}
+        private = release(terms.only, table, **columns, **plan.rounding)
         certified, rows = certified_rows(local, plan, {"": private})
         return written_table(job, rows[""], certified, plan, output)
     assert job.payer is not None
-    listed: dict[str, Any] = {} if public is None else {"public_keys": public}
+    listed: dict[str, Any] = plan.rounding | ({} if public is None else {"public_keys": public})
     mechanism: Any = terms.only
     made = job.payer.service.release(
         table, mechanism, users=plan.count, keys=plan.by, **listed, **job.paid(plan, terms.stated)

@@ -60,6 +60,7 @@ def publish_tables(
                 key_columns=plans.tables[name].by,
                 count_column=plans.count,
                 public_keys=public.get(name),
+                **plans.tables[name].rounding,
             )
             for name, table in tables.items()
         }
@@ -72,6 +73,8 @@ def publish_tables(
         users=plans.count,
         keys={name: list(plan.by) for name, plan in plans.tables.items()},
         public_keys=public or None,
+        round={name: plan.is_rounded for name, plan in plans.tables.items()},
+        units={name: plan.rounding["units"] for name, plan in plans.tables.items() if plan.is_rounded} or None,
         **job.paid(plans, terms.stated),
     )
     published = written_tables(job, made.tables, made.certificate, plans, rests, output)

@@ -107,6 +107,6 @@ def _counted(job: Job, surveying: Surveying, keys: Mapping[str, ListedKeys], kee
 
 def _drawn(found: _Found, name: str, seed: bytes, *, is_public: bool) -> pa.Table:
     plan = found.decided.plan
-    roles = plan.roles if isinstance(plan, Plan) else plan.tables[name].roles
+    own = plan if isinstance(plan, Plan) else plan.tables[name]
     mechanism: AnyMechanism = found.decided.terms.mechanisms[name]
-    return seeded_rows(found.tables[name], mechanism, roles, seed, plan.digest, name, is_public=is_public)
+    return seeded_rows(found.tables[name], mechanism, own, seed, plan.digest, name, is_public=is_public)

@@ -16,6 +16,7 @@ from gsh.events.output import Output
 from gsh.events.plan import Plan
 from gsh.events.published import Progress, Published
 from gsh.events.tables import AnyPlan, Plans, plan_from_json
+from gsh.results.averages import with_averages
 from gsh.results.reading import read
 from gsh.results.rest import rests_asked
 
@@ -31,7 +32,8 @@ def written_table(
     *,
     is_silent: bool = False,
 ) -> Published:
-    """The only table of a release."""
+    """The only table of a release, with the means and ratios that follow from it."""
+    table = _averaged(table, certificate, plan)
     if output is not None:
         if not is_silent:
             job.report(Progress("writing"))
@@ -49,7 +51,11 @@ def published_table(table: pa.Table, certificate: Certificate, plan: Plan, outpu
         place = "in the metadata of the file"
     path = None if output is None else output.path
     about: dict[str, Any] = {"path": path, "plan": plan, "groups": len(table), "certificate_at": place}
-    return Published({"": table}, certificate, **about)
+    return Published({"": _averaged(table, certificate, plan)}, certificate, **about)
+
+
+def _averaged(table: pa.Table, certificate: Certificate, plan: Plan, name: str = "") -> pa.Table:
+    return with_averages(table, certificate.mechanisms[name], plan.roles, plan.meaning)
 
 
 def written_tables(
@@ -63,7 +69,7 @@ def written_tables(
     is_there: bool = False,
 ) -> Published:
     """Several tables. ``is_there`` says that the folder seems to have them: then it is only compared."""
-    tables = {name: tables[name] for name in plans.tables}
+    tables = {name: _averaged(tables[name], certificate, plan, name) for name, plan in plans.named}
     place = "in the result" if output is None else f"in {output.certificate_path}"
     groups = sum(map(len, tables.values()))
     path = None if output is None else output.path

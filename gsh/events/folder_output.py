@@ -146,7 +146,7 @@ class FolderOutput:
         roles = self._plans.roles
         finer = {name: interval_columns(numbers_of(roles[name], roles[self._rests[name]])) for name in rests}
         for name, table, (first, *others), file in (
-            *((name, table, roles[name].numbers, name) for name, table in tables.items()),
+            *((name, table, self._plans.tables[name].written.numbers, name) for name, table in tables.items()),
             *((name, table, finer[name], f"{name}_rest") for name, table in rests.items()),
         ):
             columns = Roles(roles[name].keys, first, tuple(others))

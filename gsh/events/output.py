@@ -78,7 +78,7 @@ class Output:
             with whole_files([*documents, self.path], replaced) as (*files, sink):
                 for file, document in zip(files, documents.values(), strict=True):
                     file.write(_json(document))
-                write_rows(table, plan.roles, self.format, certificate.to_json(), sink)
+                write_rows(table, plan.written, self.format, certificate.to_json(), sink)
         except FileExistsError:
             taken = self.path  # by another program, in the meantime
         else:

@@ -33,8 +33,9 @@ from gsh.arguments import Integer, Real, flag, integer, texts
 from gsh.errors import InvalidParameter, missing_column
 from gsh.events.dialects import check_characters
 from gsh.events.kinds import KEY_KINDS, NESTED, SUM_KINDS, Kind, checked_kind, digits, family
+from gsh.histogram.meanings import Meaning, mean_column
 from gsh.histogram.roles import Roles
-from gsh.library.measures import ARGUMENTS, COUNT, Measure, Ratio, mean_column, measures_of, ratios_of
+from gsh.library.measures import ARGUMENTS, COUNT, Measure, Ratio, measures_of, ratios_of
 
 __all__ = [
     "COUNT",
@@ -112,6 +113,12 @@ class Plan:
         return Roles(self.by, self.count, tuple(each.column for each in self.measures))
 
     @property
+    def written(self) -> Roles:
+        """The same with the columns of means and ratios, which follow from them."""
+        roles = self.roles
+        return Roles(roles.keys, roles.count, (*roles.values, *self.meaning.averages))
+
+    @property
     def ranges(self) -> dict[str, tuple[float, float]] | None:
         """What one user adds to one group at least and at most, by column: the ``sums`` of a calibration."""
         return {each.column: each.range for each in self.measures} or None
@@ -141,6 +148,20 @@ class Plan:
                 (f"weights/{each.column}", f"weights/{each.name}"),
             )
         )
+
+    @property
+    def meaning(self) -> Meaning:
+        """What the columns of the result mean: a certificate says it."""
+        rounded = (1.0, *(each.scale for each in self.measures)) if self.is_rounded else None
+        ratios = {each.name: (each.above, each.below) for each in self.ratios}
+        return Meaning({each.column: each.meaning for each in self.measures}, ratios, rounded)
+
+    @property
+    def rounding(self) -> dict[str, Any]:
+        """The arguments of a release that rounds as the plan says; none if it does not."""
+        if not self.is_rounded:
+            return {}
+        return {"round": True, "units": {each.column: each.scale for each in self.measures}}
 
     @property
     def version(self) -> int:

@@ -34,6 +34,7 @@ from gsh.events.plan import (
     table_to_json,
 )
 from gsh.events.public_keys import ListedKeys, Origin, public_keys_of
+from gsh.histogram.meanings import Meaning
 from gsh.histogram.roles import Roles
 from gsh.library.tables import Table, check_tables
 from gsh.wire import check_table_name
@@ -67,6 +68,11 @@ class Plans:
     def roles(self) -> dict[str, Roles]:
         """The columns of the result of each table."""
         return {name: plan.roles for name, plan in self.named}
+
+    @property
+    def meaning(self) -> dict[str, Meaning]:
+        """What the columns of each table mean."""
+        return {name: plan.meaning for name, plan in self.named}
 
     @property
     def pointed(self) -> tuple[tuple[str, str], ...]:

@@ -336,9 +336,6 @@ def _table(plan: Plan, weights: Mapping[str, Real] | None, **more: Any) -> Table
 
 def _described(plan: Plan, weights: Mapping[str, Real] | None) -> dict[str, Any]:
     """What a calibration must know of the plan: its bounds in whole units."""
-    for name, value in (("ratios", plan.ratios), ("round", plan.is_rounded)):
-        if value:
-            raise InvalidParameter(name, "must be omitted: publish does not do it yet")
     bounds = {"c_u": plan.c_u, "tau": plan.tau, "sums": plan.ranges, "caps": plan.caps}
     return {**bounds, "weights": plan.weights(weights)}
 

@@ -1,5 +1,6 @@
 """The mechanism applied to the groups of a table, as arrays: noise, threshold, and the groups that are kept."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from gsh.histogram.arrays import Decimals, Doubles, Integers, Numbers, Positions
 from gsh.histogram.entropy import Entropy
 from gsh.histogram.noise import Noise
 
-__all__ = ["MOST_COUNT", "KeptGroups", "apply_mechanism"]
+__all__ = ["MOST_COUNT", "KeptGroups", "apply_mechanism", "rounded"]
 
 MOST_COUNT = 2**53
 """Every integer up to here is a double."""
@@ -52,10 +53,21 @@ def apply_mechanism(
         numbers[0, place] = noisy.counts[noisy.kept]
         numbers[1:, place] = noisy.values[noisy.kept].T
         kept = place.stop
-    grids = (noise.count_grid, *noise.value_grids)
-    kept_counts, *kept_values = [_on_grid(row[:kept], grid) for row, grid in zip(numbers, grids, strict=True)]
+    parts = zip(numbers, noise.steps, strict=True)
+    kept_counts, *kept_values = [
+        _on_grid(row[:kept], step) if noise.rounded is None else rounded(row[:kept], step) for row, step in parts
+    ]
     return KeptGroups(rows[:kept], kept_counts, tuple(kept_values))
 
 
 def _on_grid(numbers: Doubles, grid: float) -> Numbers:
     return numbers.astype(np.int64) if grid == 1 else numbers
+
+
+def rounded(numbers: Doubles, unit: float) -> Numbers:
+    """The nearest multiples of a unit: of 0.01 the doubles that show two digits."""
+    digits = round(-math.log10(unit))
+    is_decimal = digits > 0 and float(f"1e-{digits}") == unit
+    nearest = np.round(numbers, digits) if is_decimal else np.rint(numbers / unit) * unit
+    # Beyond 2⁵³ units, doubles are farther apart than they are.
+    return _on_grid(np.where(np.abs(numbers) < MOST_COUNT * unit, nearest, numbers) + 0.0, unit)

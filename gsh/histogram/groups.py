@@ -111,7 +111,7 @@ def check_groups(
         if len(column) != len(keys):
             raise InvalidGroups(place, "must have as many items as keys")
     true_counts = checked_counts(counts, places[0])
-    checks = zip(names, noise.value_grids, places[1:], strict=True)
+    checks = zip(names, noise.steps[1:], places[1:], strict=True)
     true_values = {name: checked_values(values[name], grid, place) for name, grid, place in checks}
     if public is None or isinstance(public, str):
         columns = columns_of(keys, f"{at}keys")

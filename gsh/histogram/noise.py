@@ -47,11 +47,13 @@ class Noisy:
 class Noise:
     """The noise of one mechanism: v ~ N(0, σ²) on counts and w ~ N(0, Σ) on the other columns.
 
-    If the groups are public, there is no threshold, and every group is kept.
+    If the groups are public, there is no threshold, and every group is kept. ``rounded`` is what published counts and
+    then each other column are rounded to, after the noise and after the threshold.
     """
 
-    def __init__(self, mechanism: AnyMechanism) -> None:
+    def __init__(self, mechanism: AnyMechanism, rounded: tuple[float, ...] | None = None) -> None:
         self._mechanism = mechanism
+        self.rounded = rounded
         self._q = polynomials()
         self._matrix = matrix = mechanism.aggregates.covariance if mechanism.aggregates is not None else ()
         self.count_grid, self.value_grids = count_grid(mechanism), value_grids(mechanism)
@@ -61,6 +63,11 @@ class Noise:
         # Each bit beyond those that prove the pivots positive halves the error of L.
         self._bits = prove_positive_definite(matrix, "aggregates/covariance") if matrix else 0
         self._factor, self._factor_error, self._draw_error = self._scaled_factor()
+
+    @property
+    def steps(self) -> tuple[float, ...]:
+        """The steps of published counts and of each other column."""
+        return self.rounded or (self.count_grid, *self.value_grids)
 
     @property
     def is_public(self) -> bool:

@@ -92,7 +92,7 @@ def check_table(
     check_public(noise, public, "/public_keys")
     counts = checked_counts(_numbers(table, roles.count, "/count_column"), "/count_column")
     values = [
-        checked_values(_numbers(table, name, pointer), noise.value_grids[j], pointer)
+        checked_values(_numbers(table, name, pointer), noise.steps[1 + j], pointer)
         for j, name in enumerate(roles.values)
         for pointer in (f"/mechanism/aggregates/names/{j}",)
     ]

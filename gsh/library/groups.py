@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gsh.accounting.mechanism import AnyMechanism, checked_mechanism
-from gsh.arguments import texts
+from gsh.arguments import Real, texts
 from gsh.errors import InvalidGroups, InvalidParameter, TooManyGroups
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.groups import check_groups
@@ -23,6 +23,7 @@ from gsh.histogram.noise import Noise
 from gsh.histogram.public_keys import PublicKeys
 from gsh.histogram.roles import Roles
 from gsh.histogram.tables import release_table
+from gsh.library.rounding import rounded_to
 
 __all__ = [
     "ArrowTable",
@@ -105,6 +106,8 @@ def release(
     counts: Sequence[int] | NDArray[np.integer[Any]],
     values: Mapping[str, Sequence[float] | NDArray[Any]] | None = None,
     public_keys: Sequence[Any] | NDArray[Any] | None = None,
+    round: bool = False,
+    units: Mapping[str, Real] | None = None,
 ) -> Groups: ...
 @overload
 def release(
@@ -114,6 +117,8 @@ def release(
     key_columns: Sequence[str],
     count_column: str,
     public_keys: Sequence[Any] | NDArray[Any] | ArrowTable | None = None,
+    round: bool = False,
+    units: Mapping[str, Real] | None = None,
 ) -> pa.Table: ...
 def release(
     mechanism: AnyMechanism,
@@ -125,6 +130,8 @@ def release(
     key_columns: Sequence[str] | None = None,
     count_column: str | None = None,
     public_keys: Any = None,
+    round: bool = False,  # noqa: A002 - the word for it
+    units: Mapping[str, Real] | None = None,
 ) -> Any:
     """The groups that the mechanism keeps, with noise, sorted by group key.  [KKWZ Algorithm 1; docs/math/noise.md]
 
@@ -137,6 +144,9 @@ def release(
     and not from the data. All of them are published; a group that is not given counts 0. ``public_keys="posted"`` says
     that the given groups are this list.
 
+    ``round=True`` rounds the noisy counts to integers, and other columns to integers or to their ``units``, such as
+    ``{"price": 0.01}``. Then give ``is_rounded=True`` and the units to ``gsh.intervals``.
+
     Every call draws new noise and costs privacy again.
 
     >>> import gsh
@@ -148,15 +158,17 @@ def release(
     True
     """
     checked_mechanism("mechanism", mechanism)
+    rounded = rounded_to(mechanism, round, units, "round")
     if table is None:
         refuse_given(key_columns=key_columns, count_column=count_column)
         check_lists(keys, counts)
         columns = number_column(counts, "counts"), number_columns(values)
-        return _release_columns(mechanism, group_keys(keys), *columns, _listed_keys(public_keys))
+        noise = Noise(mechanism, rounded)
+        return _release_columns(mechanism, noise, group_keys(keys), *columns, _listed_keys(public_keys))
     refuse_given(keys=keys, counts=counts, values=values)
     is_table = hasattr(public_keys, "__arrow_c_stream__") and not hasattr(public_keys, "to_list")
     public = arrow_of(public_keys, "public_keys") if is_table else _listed_keys(public_keys)
-    return _release_arrow(mechanism, table, key_columns, count_column, public)
+    return _release_arrow(mechanism, Noise(mechanism, rounded), table, key_columns, count_column, public)
 
 
 def _listed_keys(public: Any) -> PublicKeys | None:
@@ -165,6 +177,7 @@ def _listed_keys(public: Any) -> PublicKeys | None:
 
 def _release_columns(
     mechanism: AnyMechanism,
+    noise: Noise,
     keys: Sequence[Any],
     counts: pa.Array,
     values: Mapping[str, pa.Array],
@@ -173,7 +186,7 @@ def _release_columns(
     if len(keys) > _MOST_GROUPS:
         raise TooManyGroups("keys", "must have fewer than 2^31 groups")
     names = mechanism.column_names
-    checked = check_groups(Noise(mechanism), names, keys, counts, values, public=public)
+    checked = check_groups(noise, names, keys, counts, values, public=public)
     released = checked.release(operating_system)
     return Groups(
         keys=tuple(answered_key(checked.keys[row]) for row in released.rows),
@@ -185,6 +198,7 @@ def _release_columns(
 
 def _release_arrow(
     mechanism: AnyMechanism,
+    noise: Noise,
     table: ArrowTable,
     key_columns: Sequence[str] | None,
     count_column: str | None,
@@ -194,7 +208,7 @@ def _release_arrow(
     if len(arrow) > _MOST_GROUPS:
         raise TooManyGroups("table", "must have fewer than 2^31 groups")
     roles = roles_of(mechanism, key_columns, count_column)
-    return release_table(Noise(mechanism), arrow, roles, operating_system, public).read_all()
+    return release_table(noise, arrow, roles, operating_system, public).read_all()
 
 
 def arrow_of(table: ArrowTable, pointer: str) -> pa.Table:

@@ -24,11 +24,12 @@ from gsh.accounting.numerics.doubles import double_above, double_below
 from gsh.accuracy.bounds import centred
 from gsh.arguments import Integer, Real, integer, real
 from gsh.errors import InvalidParameter
+from gsh.histogram.meanings import ColumnMeaning
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ARGUMENTS", "COUNT", "Measure", "MeasureKind", "Ratio", "mean_column", "measures_of", "ratios_of"]
+__all__ = ["ARGUMENTS", "CENTRED", "COUNT", "Measure", "MeasureKind", "Ratio", "measures_of", "ratios_of"]
 
 MeasureKind: TypeAlias = Literal["sum", "events", "mean"]
 
@@ -37,6 +38,9 @@ ARGUMENTS: Final[Mapping[MeasureKind, str]] = {"sum": "sums", "events": "events"
 
 COUNT: Final = "count"
 """The column with the numbers of users, unless the caller names it; and in a ratio always."""
+
+CENTRED: Final = centred("")
+"""How the column of a mean ends."""
 
 _MOST_UNITS = 2**52
 _UNIT_EXPONENTS = 60
@@ -93,6 +97,12 @@ class Measure:
     def most(self) -> int:
         """The upper bound in units, rounded inwards."""
         return math.floor(self._in_units(self.upper))
+
+    @property
+    def meaning(self) -> ColumnMeaning:
+        """What a certificate says of the column."""
+        of = self.name if self.kind == "mean" else None
+        return ColumnMeaning(self.kind, self.scale, of, self.middle)
 
     @property
     def middle(self) -> float:
@@ -165,11 +175,6 @@ class Ratio:
     def pointer(self) -> str:
         """The place of the ratio in the arguments."""
         return f"ratios/{self.name}"
-
-
-def mean_column(name: str) -> str:
-    """The column with the mean per user."""
-    return f"{name}_mean"
 
 
 def measures_of(

@@ -1,6 +1,5 @@
 """Published numbers as callers give them, checked: the mechanism can have published them."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -12,8 +11,9 @@ from gsh.accounting.grid import count_grid, value_grids
 from gsh.accounting.mechanism import AnyMechanism
 from gsh.accuracy.bounds import check_level
 from gsh.accuracy.intervals import check_counts, check_values
-from gsh.arguments import Real, Reals, flag, real
+from gsh.arguments import Real, Reals, real
 from gsh.errors import InvalidParameter, pointer_part
+from gsh.library.rounding import rounded_to
 
 __all__ = ["PublishedColumn", "PublishedNumbers", "level_of", "published_numbers"]
 
@@ -57,8 +57,8 @@ def published_numbers(
 ) -> PublishedNumbers:
     """The numbers, if the mechanism can have published them. The unit of rounded columns is 1, unless it is given."""
     count_grid(mechanism), value_grids(mechanism)  # refuses noise that is never drawn
-    given_units = _units(mechanism, is_rounded, units)
-    unit = 1.0 if is_rounded else 0.0
+    rounded = rounded_to(mechanism, is_rounded, units) or (0.0,) * (1 + len(mechanism.column_names))
+    unit = rounded[0]
     noisy = _column("counts", counts)
     check_counts(mechanism, noisy, "counts", unit)
     if not isinstance(values, Mapping | None):
@@ -70,25 +70,9 @@ def published_numbers(
             raise InvalidParameter(pointer, "must be one of the names of the mechanism's aggregates")
         numbers = _column(pointer, column)
         check_values(numbers, len(noisy), pointer)
-        columns[name] = PublishedColumn(mechanism.column_names.index(name), numbers, given_units.get(name, unit))
+        place = mechanism.column_names.index(name)
+        columns[name] = PublishedColumn(place, numbers, rounded[1 + place])
     return PublishedNumbers(noisy, unit, columns)
-
-
-def _units(mechanism: AnyMechanism, is_rounded: object, units: object) -> dict[str, float]:
-    """The units of rounded columns that are not 1."""
-    if not isinstance(units, Mapping | None):
-        raise InvalidParameter("units", f"must map names to units, and {type(units).__name__} does not")
-    if not flag("is_rounded", is_rounded) and units:
-        raise InvalidParameter("units", "must be omitted unless the numbers were rounded")
-    found = {}
-    for name, unit in (units or {}).items():
-        pointer = f"units/{pointer_part(str(name))}"
-        if name not in mechanism.column_names:
-            raise InvalidParameter(pointer, "must be of one of the names of the mechanism's aggregates")
-        found[name] = real(pointer, unit)
-        if not 0 < found[name] < math.inf:
-            raise InvalidParameter(pointer, "must be greater than 0 and finite")
-    return found
 
 
 def _column(pointer: str, numbers: object) -> Doubles:

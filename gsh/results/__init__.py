@@ -1,6 +1,7 @@
 """Results: private tables with their certificate, as publish, the client and read give them.
 
 private_tables.py   the interface of all results
+averages.py          means and ratios as columns: what follows from published numbers
 rest.py             what groups have beyond their published children
 reading.py          read: files and folders that were published
 arrow_streams.py    Arrow that may be hostile

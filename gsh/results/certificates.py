@@ -18,6 +18,7 @@ from gsh.certificate import Certificate
 from gsh.documents import object_in
 from gsh.errors import Error, FileError, InvalidParameter
 from gsh.histogram.formats import MOST_SCHEMA_BYTES
+from gsh.histogram.meanings import Meaning
 from gsh.results.locations import Location, TooLarge, located
 from gsh.wire import Json, check_table_name
 
@@ -69,6 +70,11 @@ class Known:
 
     certificate: Certificate
     mechanisms: Mapping[str, AnyMechanism]
+
+    @cached_property
+    def meanings(self) -> Mapping[str, Meaning]:
+        """What the columns of each table mean."""
+        return self.certificate.meanings
 
     def says(self, text: bytes) -> bool:
         """Whether a JSON text is this certificate. A record is outside of the rows only, and not compared.
@@ -134,6 +140,9 @@ def check_sizes(document: Json) -> None:
     """The mechanisms of a certificate are few, and small enough to be read later."""
     for each in described_in(document).values():
         _check_size(each)
+    for table in document.get("tables", [document]):
+        if len(table.get("ratios") or ()) > MOST_COLUMNS:
+            raise ValueError
 
 
 def described_in(document: Json) -> dict[str, Any]:

@@ -15,10 +15,12 @@ from gsh.arguments import Real
 from gsh.certificate import Certificate
 from gsh.certificate_words import intervals_cover
 from gsh.errors import InvalidParameter
+from gsh.histogram.meanings import Meaning
 from gsh.histogram.roles import Roles, roles_in
+from gsh.results.averages import means_in, numbers_in, ratios_in
 
 if TYPE_CHECKING:
-    from gsh.library.accuracy import Intervals, Totals
+    from gsh.library.accuracy import Interval, Intervals, Totals
 
 __all__ = ["LazyTables", "PrivateTables"]
 
@@ -60,12 +62,22 @@ class PrivateTables:
         return self.mechanisms[self._only]
 
     @functools.cached_property
+    def meanings(self) -> Mapping[str, Meaning]:
+        """What the columns of each table mean, as the certificate says it."""
+        every = self.certificate.meanings
+        return MappingProxyType({name: every[name] for name in self.tables})
+
+    @functools.cached_property
     def roles(self) -> Mapping[str, Roles]:
         """Which columns of each table are keys, count and values."""
         stated = self.certificate.columns
         return MappingProxyType(
             {
-                name: roles_in(table.column_names, self.mechanisms[name].column_names, stated.get(name))
+                name: roles_in(
+                    self.meanings[name].without_averages(table.column_names),
+                    self.mechanisms[name].column_names,
+                    stated.get(name),
+                )
                 for name, table in self.tables.items()
             }
         )
@@ -99,6 +111,21 @@ class PrivateTables:
 
         return accuracy.total(self.mechanism, **self._numbers(), level=level)
 
+    def means(
+        self, means: Mapping[str, tuple[Real, Real]] | None = None, *, level: Real = 0.95
+    ) -> "Mapping[str, Interval]":
+        """The means per user of the only table, with intervals: ``gsh.means`` of its columns.  [docs/accuracy.md]
+
+        They are those that its certificate names, as ``gsh.publish`` made them. For another table, give their ranges.
+        """
+        return means_in(self.mechanism, self.meanings[self._only], self._numbers(), level, means)
+
+    def ratios(
+        self, ratios: Mapping[str, tuple[str, str]] | None = None, *, level: Real = 0.95
+    ) -> "Mapping[str, Interval]":
+        """The ratios of columns of the only table, with intervals: those of its certificate, or the given ones."""
+        return ratios_in(self.mechanism, self.meanings[self._only], self._numbers(), level, ratios)
+
     def rest(self, parent: str, child: str | None = None, *, level: Real = 0.95) -> pa.Table:
         """What each published group of a table has beyond its published children, with intervals.  [docs/levels.md]
 
@@ -109,7 +136,10 @@ class PrivateTables:
         if not any(self.tables):
             raise InvalidParameter("parent", "must be one of several tables, and this is a table without a name")
         finer = child_of(self.roles, parent, child)
-        of_parent, of_child = ((self.roles[name], self.mechanisms[name], self.tables[name]) for name in (parent, finer))
+        of_parent, of_child = (
+            (self.roles[name], self.mechanisms[name], self.tables[name], self.meanings[name].rounded)
+            for name in (parent, finer)
+        )
         return rest_table(of_parent, of_child, level)
 
     def to_pandas(self) -> Any:
@@ -153,8 +183,7 @@ class PrivateTables:
         return next(iter(self.tables))
 
     def _numbers(self) -> dict[str, Any]:
-        values = {name: self.table[name].to_numpy() for name in self.value_columns}
-        return {"counts": self.table[self.count_column].to_numpy(), "values": values}
+        return numbers_in(self.table, self.roles[self._only], self.meanings[self._only])
 
 
 class LazyTables(Mapping[str, pa.Table]):

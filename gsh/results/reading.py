@@ -29,6 +29,7 @@ from gsh.histogram.file_formats import EXTENSIONS
 from gsh.histogram.formats import CERTIFICATE, TABLE, format_of, metadata_of, stream_in
 from gsh.histogram.roles import Roles, roles_in
 from gsh.results.arrow_streams import checked_rows, read_stream
+from gsh.results.averages import with_averages
 from gsh.results.certificates import FAULTS, CertificateLike, Known, given_certificate, known_at, known_of
 from gsh.results.locations import Location, TooLarge, located
 from gsh.results.parquet_files import read_parquet
@@ -100,7 +101,7 @@ class _Expected:
         if self.table not in self.known.mechanisms:
             raise self._unnamed()
         values = self.known.mechanisms[self.table].column_names
-        names = list(schema.names)
+        names = self.known.meanings[self.table].without_averages(schema.names)
         try:
             return roles_in(names, values, self.known.certificate.columns.get(self.table))
         except ValueError as error:
@@ -305,7 +306,9 @@ class _Reader:
         try:
             names = header_of(content)
             roles = expected.named(pa.schema([pa.field(name, pa.string()) for name in names]), None)
-            types = self._csv_types(names, roles, expected.known.mechanisms[expected.table or ""])
+            own = expected.table or ""
+            rounded = expected.known.meanings[own].rounded
+            types = self._csv_types(names, roles, expected.known.mechanisms[own], rounded)
             schema, batches = csv_batches(content, types, is_written_here=True)
             table = checked_rows(schema, batches, roles)
         except FileError:
@@ -318,8 +321,10 @@ class _Reader:
             raise FileError(expected.name, detail)
         return self._taken(table.select(names), expected.name)
 
-    def _csv_types(self, names: Sequence[str], roles: Roles, mechanism: AnyMechanism) -> dict[str, CsvType]:
-        grids = zip(roles.numbers, (count_grid(mechanism), *value_grids(mechanism)), strict=True)
+    def _csv_types(
+        self, names: Sequence[str], roles: Roles, mechanism: AnyMechanism, rounded: tuple[float, ...] | None
+    ) -> dict[str, CsvType]:
+        grids = zip(roles.numbers, rounded or (count_grid(mechanism), *value_grids(mechanism)), strict=True)
         types: dict[str, CsvType] = dict.fromkeys(names, "float64")  # of the intervals
         types |= {name: self.types.get(name, "string") for name in roles.keys}
         types |= {name: "int64" if grid == 1 else "float64" for name, grid in grids}
@@ -329,7 +334,13 @@ class _Reader:
 def _result(tables: Mapping[str, pa.Table], known: Known) -> PrivateTables:
     """The tables, each with the certificate and with its name in the metadata, as it was when it was released."""
     text = known.certificate.recorded(None).to_json()
-    named = {name: table.replace_schema_metadata(metadata_of(text, name)) for name, table in tables.items()}
+    named = {}
+    for name, table in tables.items():
+        mechanism, meaning = known.mechanisms[name], known.meanings[name]
+        released = table.select(meaning.without_averages(table.column_names))
+        roles = roles_in(released.column_names, mechanism.column_names)
+        wide = with_averages(released, mechanism, roles, meaning)
+        named[name] = wide.replace_schema_metadata(metadata_of(text, name))
     return PrivateTables(named, known.certificate)
 
 

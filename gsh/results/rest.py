@@ -7,7 +7,7 @@ used, so it costs no privacy. Columns of the result: the parent's keys, and ``<n
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -16,6 +16,9 @@ from gsh.arguments import Real
 from gsh.errors import InvalidParameter, renamed
 from gsh.histogram.roles import ENDS, Roles
 from gsh.library.accuracy import rest
+from gsh.library.measures import CENTRED
+
+Rounded: TypeAlias = tuple[float, ...] | None
 
 __all__ = ["child_of", "numbers_of", "rest_table", "rests_asked"]
 
@@ -67,18 +70,22 @@ def rests_asked(roles: Mapping[str, Roles], asked: bool | Mapping[str, str]) -> 
 
 
 def numbers_of(parent: Roles, child: Roles) -> tuple[str, ...]:
-    """The count, and the further columns that both tables have."""
-    return parent.count, *(name for name in parent.values if name in child.values)
+    """The count, and the further columns that both tables have. What is around a middle has no rest of its own."""
+    return parent.count, *(name for name in parent.values if name in child.values and not name.endswith(CENTRED))
 
 
 def rest_table(
-    parent: tuple[Roles, AnyMechanism, pa.Table],
-    child: tuple[Roles, AnyMechanism, pa.Table],
+    parent: tuple[Roles, AnyMechanism, pa.Table, Rounded],
+    child: tuple[Roles, AnyMechanism, pa.Table, Rounded],
     level: Real = 0.95,
 ) -> pa.Table:
-    """The rest of each published group of the parent, in their order."""
-    (roles, mechanism, groups), (finer, theirs, children) = parent, child
+    """The rest of each published group of the parent, in their order.
+
+    The last of each is what its numbers were rounded to. What is not rounded may be taken as rounded.
+    """
+    (roles, mechanism, groups, rounded), (finer, theirs, children, theirs_rounded) = parent, child
     numbers = numbers_of(roles, finer)
+    units = _units([(roles, rounded), (finer, theirs_rounded)], numbers[1:])
     below: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     for place, key in enumerate(_keys(children, roles.keys)):
         below[key].append(place)
@@ -88,11 +95,19 @@ def rest_table(
     for key, *own in zip(_keys(groups, roles.keys), *(groups[name].to_pylist() for name in numbers), strict=True):
         places = below[key]
         values = {name: (value, columns[name][places]) for name, value in zip(numbers[1:], own[1:], strict=True)}
-        found = rest(mechanism, theirs, count=own[0], counts=counts[places], values=values, level=level)
+        found = rest(mechanism, theirs, count=own[0], counts=counts[places], values=values, level=level, **units)
         rows.append([getattr(each, end) for each in (found.counts, *found.values.values()) for end in ENDS])
     names = [f"{name}_{end}" for name in numbers for end in ENDS]
     made = {name: pa.array([row[place] for row in rows], pa.float64()) for place, name in enumerate(names)}
     return pa.table({name: groups[name] for name in roles.keys} | made)
+
+
+def _units(tables: Sequence[tuple[Roles, Rounded]], names: Sequence[str]) -> dict[str, Any]:
+    """The rounding of both tables as arguments of ``gsh.rest``: the coarser unit of each column."""
+    given = [dict(zip(roles.numbers, units, strict=True)) for roles, units in tables if units is not None]
+    if not given:
+        return {}
+    return {"is_rounded": True, "units": {name: max(units[name] for units in given) for name in names}}
 
 
 def _keys(table: pa.Table, by: tuple[str, ...]) -> list[tuple[Any, ...]]:

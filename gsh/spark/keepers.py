@@ -169,6 +169,7 @@ class ByFile:
 
     def _certified(self, plan: AnyPlan, terms: Terms) -> Certificate:
         words = {**self._words, **terms.stated, "enforced_by": ENGINE, "plan_digest": plan.digest, "roles": plan.roles}
+        words["meanings"] = plan.meaning
         return certificate(terms.released, **words, noise=NOISE_FROM_A_SEED)
 
     def _agreed(self, begun: Certificate) -> Certificate:

@@ -83,12 +83,12 @@ def add_noise(
             raise sum_too_large(each.pointer)
         numbers = each.numbers(plain(table[each.column]))
         table = table.set_column(table.column_names.index(each.column), each.column, numbers)
-    noise, roles = noise_of(mechanism), plan.roles
+    noise, roles = noise_of(mechanism, plan.meaning.rounded), plan.roles
     checked = check_table(noise, table, roles, POSTED if noise.is_public else None)
     yield from checked.release(stream_of(seed, plan_digest, checked.digest(), named))
 
 
 @functools.lru_cache(maxsize=8)
-def noise_of(mechanism: str) -> Noise:
+def noise_of(mechanism: str, rounded: tuple[float, ...] | None = None) -> Noise:
     """The noise of a mechanism in JSON. A process of Spark serves many partitions."""
-    return Noise(release_from_json(json.loads(mechanism)))
+    return Noise(release_from_json(json.loads(mechanism)), rounded)

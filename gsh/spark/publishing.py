@@ -217,9 +217,8 @@ def noised(
     """
     table = _tables(plan)[name]
     groups = aggregates(rows, table, listed)
-    noise = Noise(mechanism)
-    grids = zip(table.roles.numbers, (noise.count_grid, *noise.value_grids), strict=True)
-    numbers = [T.StructField(name, T.LongType() if grid == 1 else T.DoubleType(), False) for name, grid in grids]
+    steps = zip(table.roles.numbers, Noise(mechanism, table.meaning.rounded).steps, strict=True)
+    numbers = [T.StructField(name, T.LongType() if step == 1 else T.DoubleType(), False) for name, step in steps]
     schema = T.StructType([*groups.schema.fields[: len(table.by)], *numbers])
     return groups.mapInArrow(noise_function(table, mechanism, seed, name, plan.digest), schema)
 

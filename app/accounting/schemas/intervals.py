@@ -25,6 +25,7 @@ __all__ = [
     "RatioOut",
     "TotalOut",
     "TotalsOut",
+    "Units",
 ]
 
 Level = TypeAliasType(

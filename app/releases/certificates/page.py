@@ -159,6 +159,11 @@ def _made(certificate: Certificate, table: Document) -> _Facts:
     if grid is not None:
         steps = [f"counts {digits(grid.count)}", *(f"{name} {digits(step)}" for name, step in grid["values"].items())]
         yield "Grid", escape("; ".join(steps))
+    if "rounded" in table:
+        units = [f"{name} {digits(unit)}" for name, unit in table.rounded["values"].items()]
+        yield "Rounded to", escape("; ".join([f"counts {digits(table.rounded.count)}", *units]))
+    if "ratios" in table:
+        yield "Ratios", escape("; ".join(f"{name} = {' / '.join(pair)}" for name, pair in table.ratios.items()))
 
 
 def _covariance(rows: Sequence[Sequence[float]]) -> str:

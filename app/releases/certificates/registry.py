@@ -180,6 +180,8 @@ def _steps(table: Document) -> str:
     noise = f"The counts get Gaussian noise with the standard deviation σ = {digits(mechanism.sigma)}."
     if mechanism.get("aggregates") is not None:
         noise += " Further columns get Gaussian noise too."
+    if "rounded" in table:
+        noise += " Published numbers are then rounded, counts to integers."
     if "tau_star" not in mechanism:
         return f"The Gaussian mechanism on public groups. {noise} {table.tie_rule}"
     return (

@@ -56,7 +56,7 @@ def first_bounds(certificate: Certificate) -> Document:
 def change_of(bounds: Document) -> str:
     """What one unit can change in one group, with the numbers."""
     numbers = [
-        f"{each.name} {digits(each.lower)} to {digits(each.upper)}"
+        f"{_named(each)} {digits(each.lower)} to {digits(each.upper)}"
         + ("" if each.get("groups") is None else f" in at most {each.groups} groups")
         for each in bounds.columns or ()
     ]
@@ -66,6 +66,13 @@ def change_of(bounds: Document) -> str:
         numbers.append(f"there are {bounds.vectors}")
     change: str = bounds.per_group
     return f"{change.removesuffix('.')}: {'; '.join(numbers)}." if numbers else change
+
+
+def _named(column: Document) -> str:
+    """The column, and what it is the sum of if this is not plain."""
+    if column.get("kind") == "mean":
+        return f"{column.name} ({column.of} less {digits(column.middle)}, for a mean)"
+    return f"{column.name} (number of events)" if column.get("kind") == "events" else str(column.name)
 
 
 def few_up(number: float) -> str:

@@ -8,7 +8,7 @@ from typing_extensions import TypeAliasType
 from app.releases.schemas.stated import ENFORCED_BY, PLAN_DIGEST, EnforcedBy
 from app.schemas.mechanism import C_U
 from app.schemas.scalars import Digest
-from app.schemas.strict import Strict
+from app.schemas.strict import OrAbsent, Strict
 from gsh.certificate_words import BOX, intervals_cover
 
 __all__ = ["BoundsOut"]
@@ -17,6 +17,14 @@ NormKind = TypeAliasType(
     "NormKind", Annotated[Literal["l1", "l2"], Field(description="The sum of absolute values, or the Euclidean norm.")]
 )
 
+
+ColumnKind = TypeAliasType(
+    "ColumnKind",
+    Annotated[
+        Literal["sum", "events", "mean"],
+        Field(description="A sum, a number of events, or a sum around the middle of its range, for a mean per user."),
+    ],
+)
 
 _BOUNDED = {"c_u": 16, "columns": [{"name": "likes", "lower": 0, "upper": 1}]}
 
@@ -33,6 +41,12 @@ class ColumnBounds(Strict):
         title="n",
         description="The most groups in which one unit changes this column; absent: C_u.",
         examples=[100],
+    )
+    kind: OrAbsent[ColumnKind] = Field(title="Kind", description="What the column adds up.", examples=["mean"])
+    unit: OrAbsent[float] = Field(title="Unit", description="What it is counted in.", examples=[1])
+    of: OrAbsent[str] = Field(title="Of", description="Of a mean: what the mean is of.", examples=["seconds"])
+    middle: OrAbsent[float] = Field(
+        title="Middle", description="Of a mean: what is taken from what each user has.", examples=[300]
     )
 
 

@@ -17,7 +17,7 @@ from app.schemas.case_study import CASE_STUDY
 from app.schemas.ledger_record import PaidBy, Period, Record
 from app.schemas.mechanism import AnyMechanismIn
 from app.schemas.scalars import Digest
-from app.schemas.strict import Strict
+from app.schemas.strict import OrAbsent, Strict
 from app.schemas.survey import SurveyOut
 from app.version import VERSION
 from gsh.accounting.mechanism import MOST_TABLES
@@ -136,6 +136,18 @@ class GridOut(Strict):
     )
 
 
+Pair = Annotated[list[str], Field(min_length=2, max_length=2)]
+
+
+class RoundedOut(Strict):
+    """What published numbers were rounded to, after the noise and after the threshold."""
+
+    count: float = Field(title="Count", description="The unit of counts.", examples=[1])
+    values: dict[str, float] = Field(
+        title="Values", description="The unit of each further column.", examples=[{"likes": 1, "price": 0.01}]
+    )
+
+
 class RolesOut(Strict):
     """The columns of the table, as it was released."""
 
@@ -190,6 +202,12 @@ class _Table(Strict):
         description="The most that one unit can change in the table, and what enforced it.",
         examples=[CERTIFICATE_EXAMPLE["bounds"]],
     )
+    ratios: OrAbsent[dict[str, Pair]] = Field(
+        title="Ratios",
+        description="The ratios that follow from the table: the names of two columns for each; count is the number of "
+        "units.",
+        examples=[{"likes_per_view": ["likes", "views"]}],
+    )
     mechanism: AnyMechanismIn = Field(
         title="Mechanism", description="The mechanism that was run.", examples=[CASE_STUDY]
     )
@@ -200,6 +218,11 @@ class _Table(Strict):
         title="Grid",
         description="The steps to which the released numbers are rounded; null if another engine draws the noise.",
         examples=[CERTIFICATE_EXAMPLE["grid"]],
+    )
+    rounded: OrAbsent[RoundedOut] = Field(
+        title="Rounded",
+        description="What the released numbers were then rounded to; absent if they were not. Intervals widen by it.",
+        examples=[{"count": 1, "values": {}}],
     )
     mu_0: float = Field(title="μ₀", description="What further columns add to μ, per group; rounded up.", examples=[0.0])
     capped: list[CappedIn] | None = Field(default=None, exclude_if=lambda value: value is None, **CAPPED)

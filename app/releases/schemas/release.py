@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
-from app.accounting.schemas.intervals import INTERVALS_EXAMPLE, IntervalsOut, Level
+from app.accounting.schemas.intervals import INTERVALS_EXAMPLE, IntervalsOut, Level, Units
 from app.ledger.errors import InvalidSetting
 from app.ledger.renewing import named_period
 from app.releases.schemas.certificate import (
@@ -22,11 +22,14 @@ from app.schemas.costs import COST_EXAMPLE, CostOut
 from app.schemas.ledger_record import PERIOD_PAYS, PeriodName
 from app.schemas.mechanism import AnyMechanismIn, MechanismOrTables, TableName
 from app.schemas.scalars import MOST_COLUMNS, BudgetName, ColumnName
-from app.schemas.strict import OrAbsent, Strict
-from gsh.accounting.mechanism import MOST_TABLES
+from app.schemas.strict import OrAbsent, Strict, without_default
+from gsh.accounting.mechanism import MOST_TABLES, AnyMechanism
+from gsh.errors import renamed
 from gsh.histogram.apply import MOST_COUNT
 from gsh.histogram.csv_format import CsvType
+from gsh.histogram.noise import Noise
 from gsh.histogram.public_keys import POSTED
+from gsh.library.rounding import rounded_to
 
 __all__ = [
     "ColumnsTableIn",
@@ -121,6 +124,22 @@ _CSV_TYPES: dict[str, Any] = {
     "themselves.",
     "examples": [{"url": "string", "country": "string", "users": "int64"}],
 }
+_ROUND: dict[str, Any] = {
+    "default": False,
+    "exclude_if": lambda value: not value,
+    "title": "Round",
+    "description": "Round counts to integers, and other columns to integers or to their units, after the noise and the "
+    "threshold. The certificate says it, and intervals are wider by what it may change.",
+    "examples": [True],
+}
+_UNITS: dict[str, Any] = {
+    "default": {},
+    "exclude_if": lambda value: not value,
+    "json_schema_extra": without_default,
+    "title": "Units",
+    "description": "With round: what columns are rounded to, if not to integers.",
+    "examples": [{"price": 0.01}],
+}
 _ONE: dict[str, Any] = {"default": None, "exclude_if": lambda value: value is None}
 
 
@@ -195,7 +214,24 @@ _NAME: dict[str, Any] = {
 }
 
 
-class GroupsTableIn(Strict):
+class Rounding(Strict):
+    """Whether published numbers are rounded, and to what."""
+
+    round: bool = Field(**_ROUND)
+    units: Units = Field(**_UNITS)
+
+    def noise(self, mechanism: AnyMechanism) -> Noise:
+        """The noise of a mechanism, rounded as asked."""
+        with renamed(("units", "/units")):
+            return Noise(mechanism, rounded_to(mechanism, self.round, self.units, "round"))
+
+    @property
+    def asked_rounding(self) -> dict[str, Any]:
+        """What the request says about rounding. It changes the answer, so it is part of what it means."""
+        return {"round": True, "units": self.units} if self.round else {}
+
+
+class GroupsTableIn(Rounding):
     """One of several tables: its name, its mechanism, and its groups."""
 
     name: TableName = Field(**_NAME)
@@ -204,7 +240,7 @@ class GroupsTableIn(Strict):
     public_keys: _PublicKeys = Field(**_PUBLIC_KEYS)
 
 
-class ColumnsTableIn(Strict):
+class ColumnsTableIn(Rounding):
     """One of several tables: its name, its mechanism, and which of its columns are what."""
 
     name: TableName = Field(**_NAME)
@@ -224,11 +260,13 @@ class ReleaseRequest(Payable, MechanismOrTables):
     """A mechanism and the groups to run it on; or several tables, each with its mechanism and its groups."""
 
     needed = ("mechanism", "groups")
-    optional = ("public_keys",)
+    optional = ("public_keys", "round", "units")
 
     mechanism: AnyMechanismIn | None = Field(**_ONE, **_MECHANISM)
     groups: GroupsIn | None = Field(**_ONE, **_GROUPS)
     public_keys: _PublicKeys = Field(**_PUBLIC_KEYS)
+    round: bool = Field(**_ROUND)
+    units: Units = Field(**_UNITS)
     tables: GroupsTables | None = Field(
         **_TABLES,
         description="Several tables in one release, in place of mechanism and groups: fixed together before any noise "
@@ -243,7 +281,7 @@ class ReleaseRequest(Payable, MechanismOrTables):
         """The tables by their pointers in the request. The only table of a request has the empty pointer."""
         if self.tables is not None:
             return {f"/tables/{k}": table for k, table in enumerate(self.tables)}
-        fields = {"mechanism": self.mechanism, "groups": self.groups, "public_keys": self.public_keys}
+        fields = {name: getattr(self, name) for name in (*self.needed, *self.optional)}
         return {"": GroupsTableIn.model_construct(name="", **fields)}
 
 
@@ -251,13 +289,15 @@ class TableRequest(Payable, MechanismOrTables):
     """A mechanism, and which columns of the table are what; or several tables. The other columns are the aggregates."""
 
     needed = ("mechanism", "count_column", "key_columns")
-    optional = ("csv_types", "public_keys")
+    optional = ("csv_types", "public_keys", "round", "units")
 
     mechanism: AnyMechanismIn | None = Field(**_ONE, **_MECHANISM)
     count_column: ColumnName | None = Field(**_ONE, **_COUNT_COLUMN)
     key_columns: KeyColumns | None = Field(**_ONE, **_KEY_COLUMNS)
     csv_types: CsvTypes | None = Field(**_CSV_TYPES)
     public_keys: _PublicKeys = Field(**_PUBLIC_KEYS)
+    round: bool = Field(**_ROUND)
+    units: Units = Field(**_UNITS)
     tables: ColumnsTables | None = Field(
         **_TABLES,
         description="Several tables in one release, in place of the fields of one. For each there is one part table in "

@@ -3,10 +3,10 @@
 import pyarrow as pa
 
 from gsh.accounting.mechanism import AnyMechanism
+from gsh.events.plan import Plan
 from gsh.histogram.entropy import stream
 from gsh.histogram.noise import Noise
 from gsh.histogram.public_keys import POSTED
-from gsh.histogram.roles import Roles
 from gsh.histogram.tables import check_table
 
 __all__ = ["seeded_rows"]
@@ -17,7 +17,7 @@ _LABEL = b"gsh table stream 1"
 def seeded_rows(
     table: pa.Table,
     mechanism: AnyMechanism,
-    roles: Roles,
+    plan: Plan,
     seed: bytes,
     plan_digest: str,
     name: str,
@@ -25,6 +25,7 @@ def seeded_rows(
     is_public: bool,
 ) -> pa.Table:
     """The published rows of the aggregates. ``name`` is that of the table; the only one has none."""
-    checked = check_table(Noise(mechanism), table, roles, POSTED if is_public else None)
+    noise = Noise(mechanism, plan.meaning.rounded)
+    checked = check_table(noise, table, plan.roles, POSTED if is_public else None)
     entropy = stream(seed, _LABEL, plan_digest.encode(), name.encode(), checked.digest())
     return checked.release(entropy).read_all()

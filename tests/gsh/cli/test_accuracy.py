@@ -174,7 +174,7 @@ def test_wrong_means_ratios_and_units_are_refused(options: str, said: str, tmp_p
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ("--users clicks", "--users: must name"),
+        ("--users clicks", "--count: must name"),
         ("--users url", "must be numbers"),
         ("--users users --level 1.5", "--level"),
         ("--users users --c-u 3 --tau-star 200 --sigma 20", "--counts"),
@@ -229,7 +229,7 @@ def test_a_wrong_column_is_refused(tmp_path: Path) -> None:
     for column in ("users", "url", "clicks"):
         answer = run(f"utility {table} --users {column} {NUMBERS}")
         assert (answer.code, answer.output) == (Code.INVALID, b"")
-        assert answer.errors.startswith("gsh: --users: must")
+        assert answer.errors.startswith("gsh: --count: must")
 
 
 TABLES = {"by_url": MECHANISM, "by_country": gsh.PlainGaussian(c_u=1, sigma=7.5)}

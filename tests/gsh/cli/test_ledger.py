@@ -194,8 +194,8 @@ def test_a_replay_and_a_dry_run_say_what_the_name_does(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("url,country,users\na.org,US,5\nb.org,FR,1.000\n", "--users: line 3 has a number such as 1.000"),
-        ('url,country,users\na.org,US,"1,000"\n', "--users: line 2 has a number such as 1.000"),
+        ("url,country,users\na.org,US,5\nb.org,FR,1.000\n", "--count: line 3 has a number such as 1.000"),
+        ('url,country,users\na.org,US,"1,000"\n', "--count: line 2 has a number such as 1.000"),
         ("url;country;users\na.org;US;1000\n", "the header line has semicolons"),
     ],
 )

@@ -169,9 +169,9 @@ def test_a_named_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     ("change", "said"),
     [
         ("--keys url", "no columns other than"),
-        ("--users clicks", "--users: must name exactly one column"),
+        ("--users clicks", "--count: must name exactly one column"),
         ("--keys url,url", "--keys: must be unique"),
-        ("--users url --keys users,country", "--users: must"),
+        ("--users url --keys users,country", "--count: must"),
         ("--type users=words", "--type: must be"),
         ("--epsilon 1 --delta 1e-6", "at most one of epsilon and delta"),
     ],
@@ -195,11 +195,11 @@ def test_a_refused_table_leaves_no_file(change: str, said: str, tmp_path: Path) 
             f"release {{}} {MECHANISM} --keys urll,country --users users -o {{}}.parquet",
             "--keys: must name exactly one",
         ),
-        (f"release {{}} {MECHANISM} --keys url,country --users user -o {{}}.parquet", "--users: must name exactly one"),
+        (f"release {{}} {MECHANISM} --keys url,country --users user -o {{}}.parquet", "--count: must name exactly one"),
         (f"release {{}} {MECHANISM} --keys url --users users -o {{}}.parquet", "--keys: must name all columns"),
-        (f"intervals {{}} {MECHANISM} --keys url,country --users user", "--users: must name exactly one column"),
+        (f"intervals {{}} {MECHANISM} --keys url,country --users user", "--count: must name exactly one column"),
         (f"intervals {{}} {MECHANISM} --keys urll --users users", "--keys: must name exactly one column"),
-        (f"utility {{}} {MECHANISM} --keys url,country --users user", "--users: must name exactly one column"),
+        (f"utility {{}} {MECHANISM} --keys url,country --users user", "--count: must name exactly one column"),
     ],
 )
 def test_a_wrong_column_of_csv_is_named_by_its_option_with_the_columns_that_there_are(
@@ -220,7 +220,7 @@ def test_a_wrong_column_of_csv_is_named_by_its_option_with_the_columns_that_ther
     assert os.listdir(tmp_path) == [given.name]
 
 
-@pytest.mark.parametrize(("declared", "option"), [("", "--users"), ("--type users=int64", "--type users")])
+@pytest.mark.parametrize(("declared", "option"), [("", "--count"), ("--type users=int64", "--type users")])
 def test_a_wrong_cell_is_named_by_the_option_that_says_its_type(declared: str, option: str, tmp_path: Path) -> None:
     given = tmp_path / "groups.csv"
     given.write_text("url,country,users\na.org,US,many\n")
