@@ -10,7 +10,7 @@ import functools
 import platform
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from types import MappingProxyType
@@ -180,6 +180,33 @@ class Certificate(Document):
         paid: Json = {"id": budget, "promise": promise, "limit": limit}
         paid |= {"ancestors": list(ancestors)} if ancestors else {}
         return self._with(idempotency_key=idempotency_key, privacy_unit=privacy_unit, period=period, budget=paid)
+
+    def after_survey(
+        self,
+        tables: Mapping[str, AnyMechanism],
+        *,
+        digest: str,
+        chosen: Sequence[str],
+        enforced_by: EnforcedBy,
+        plan_digest: str | None,
+    ) -> Self:
+        """The same release with the tables that its survey chose, which must cost what was charged for them.
+
+        ``digest`` is that of the noisy histograms, and ``chosen`` says what was chosen in words. The only table has the
+        empty name. An error if the release has no survey, or if these are other tables.
+        """
+        if "survey" not in self:
+            raise InvalidParameter("survey", "must be stated when the release is opened")
+        if list(tables) != list(self.described):
+            raise InvalidParameter("tables", "must be those that the release was opened with, in the same order")
+        statement = replace(SurveyStatement.from_json(self.survey), digest=digest, chosen=tuple(chosen))
+        if _release_of(tables, statement) != self.release:
+            detail = "must be what the tables cost: these would be charged otherwise than the release was"
+            raise InvalidParameter("after_survey", detail)
+        enforced: Json = {"enforced_by": enforced_by, "plan_digest": plan_digest}
+        described = {name: _described(table, None, self.columns.get(name), enforced) for name, table in tables.items()}
+        own = {"tables": _listed(tables, described)} if _are_named(tables) else described[""]
+        return type(self)({**_in_order({**self, **own, "survey": statement.to_json()})})
 
     def recorded(self, record: Mapping[str, Any] | None) -> Self:
         """The same release, with what the ledger says about it; or without, as it is inside an answer."""

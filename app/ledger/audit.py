@@ -45,6 +45,8 @@ _KEYS = ("answer", "answer_key", "version", "seal", "key_of_answer", "facts")
 _FURTHER = (*_TEXTS, "state", "committed", "erased_at", "erasure", *_KEYS)
 _OF_A_DRAW = {"release_id", "certificate_sha256", "layout_sha256", "media_type", "answer_seal"}
 """Recorded again if an answer that nobody has read is drawn again."""
+_OF_A_SURVEY = {"certificate_sha256", "provenance_sha256"}
+"""Recorded again when bounds are chosen from a survey."""
 
 
 class Audit:
@@ -65,7 +67,7 @@ class Audit:
     def faults(self, execute: Execute, budget: Budget, content: Content) -> Iterator[HistoryFault]:
         """Entries that differ from their columns, release, answer or ancestors, in a history of an intact chain."""
         levels = LineageAudit(execute, self._sql, budget)
-        drawn = (Entry(*row).details for row in execute(self._sql.redraws, (budget.id,)))
+        drawn = (Entry(*row).details for row in execute(self._sql.drawn_later, (budget.id,)))
         redraws = {details.get("key"): details for details in drawn}
         commits: dict[str, dict[str, Any]] = {}
         states: dict[str, tuple[int, tuple[str, str, str | None]]] = {}
@@ -109,8 +111,9 @@ class Audit:
             is_cost = all(details[name] == columns[name] for name in ("s", "d")) and others == {None}
             return None if is_cost else "has another cost in its row of the database than in the record that is hashed"
         if details.get("key") in redraws:
-            kept = {name: value for name, value in details.items() if name not in _OF_A_DRAW}
-            details = kept | redraws[details["key"]]
+            later = redraws[details["key"]]
+            of_it = _OF_A_SURVEY if "digest" in later else _OF_A_DRAW
+            details = {name: value for name, value in details.items() if name not in of_it} | later
         if "state" in details:  # entries of version 0.1 record no release
             found["labels"] = json.loads(columns["labels"])
             for name in _TEXTS:

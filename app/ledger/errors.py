@@ -128,11 +128,15 @@ class AccessKeyEnded(LedgerError):
 
 
 class NotOpen(LedgerError):
-    """A commit of a release that was not opened for another engine."""
+    """A commit or a survey of a release that was not opened for another engine."""
+
+
+class AlreadySurveyed(LedgerError):
+    """A second survey of an open release, with another digest or other bounds."""
 
 
 class NotOwner(LedgerError):
-    """A commit by another client than the one that opened the release."""
+    """A commit or a survey by another client than the one that opened the release."""
 
 
 class AlreadyCommitted(LedgerError):

@@ -19,12 +19,12 @@ from app.ledger.answers import ENCRYPTED
 from app.ledger.budget_rows import add_entry, known_budget, set_budget
 from app.ledger.charges import sha256_of
 from app.ledger.databases import Execute, Statements
-from app.ledger.errors import AlreadyCommitted, NotOpen, NotOwner, UnknownRelease
-from app.ledger.releases import Commit, RecordedRelease, check_seal, find_release
+from app.ledger.errors import AlreadyCommitted, AlreadySurveyed, NotOpen, NotOwner, UnknownRelease
+from app.ledger.releases import ChosenBounds, Commit, RecordedRelease, check_seal, find_release
 from app.ledger.secret import Secret
-from app.ledger.state import By
+from app.ledger.state import Budget, By
 
-__all__ = ["add_nonce", "commit", "seed_of"]
+__all__ = ["add_nonce", "commit", "record_survey", "seed_of"]
 
 _WITH_CLIENT = ENCRYPTED
 """The version of releases whose seeds depend on the client. Those before have version 1."""
@@ -56,11 +56,7 @@ def commit(
     Another client than the one that opened it is refused: it could end the release while its engine still works.
     ``client`` is None for a client that may do it all the same.
     """
-    budget = known_budget(execute, sql, _known(execute, sql, key).budget, lock=True)
-    release = _known(execute, sql, key)  # as it is now: another commit may have held the lock
-    if None not in (client, release.client) and client != release.client:
-        raise NotOwner
-    check_seal(secret, release.identity, release.seal)
+    budget, release = _locked(execute, sql, secret, key, client)
     if release.committed is not None:
         if release.committed.sha256 != made.sha256:
             raise AlreadyCommitted
@@ -75,6 +71,47 @@ def commit(
     execute(sql.set_state, ("committed", json.dumps(asdict(made)), key))
     execute(sql.erase_seed, (key,))
     return _known(execute, sql, key)
+
+
+def record_survey(
+    execute: Execute,
+    sql: Statements,
+    secret: Secret,
+    key: str,
+    made: ChosenBounds,
+    *,
+    by: By | None,
+    client: str | None,
+) -> RecordedRelease:
+    """The release with the bounds that its survey chose. The same ones again change nothing, also after the commit.
+
+    Nothing may be drawn with them before they are recorded: a job that is killed must not choose again.
+    """
+    budget, release = _locked(execute, sql, secret, key, client)
+    if "digest" in json.loads(release.notes.certificate or "{}").get("survey", {}):
+        if release.notes.certificate != made.certificate:
+            raise AlreadySurveyed
+        return release
+    if release.state != "open":
+        raise NotOpen
+    texts = {"certificate_sha256": sha256_of(made.certificate), "provenance_sha256": sha256_of(made.provenance)}
+    changed, entry = budget.surveyed(made.at, {"key": key, "digest": made.digest} | texts, by)
+    set_budget(execute, sql, changed)
+    add_entry(execute, sql, entry)
+    execute(sql.set_surveyed, (made.certificate, made.provenance, key))
+    return _known(execute, sql, key)
+
+
+def _locked(
+    execute: Execute, sql: Statements, secret: Secret, key: str, client: str | None
+) -> tuple[Budget, RecordedRelease]:
+    """An open release of this client, and its budget, which nobody else changes meanwhile."""
+    budget = known_budget(execute, sql, _known(execute, sql, key).budget, lock=True)
+    release = _known(execute, sql, key)  # as it is now: another commit may have held the lock
+    if None not in (client, release.client) and client != release.client:
+        raise NotOwner
+    check_seal(secret, release.identity, release.seal)
+    return budget, release
 
 
 def _known(execute: Execute, sql: Statements, key: str) -> RecordedRelease:

@@ -19,6 +19,7 @@ from app.ledger.state import UNREADABLE, By, Entry, EntryName
 from gsh.accounting.composition import Cost
 
 __all__ = [
+    "ChosenBounds",
     "Commit",
     "Notes",
     "RecordedRelease",
@@ -84,6 +85,18 @@ class Commit:
     at: str
     contents: str | None = None
     """JSON, as in ``Notes``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenBounds:
+    """What another engine chose from the survey of an open release."""
+
+    digest: str
+    """The SHA-256 of the noisy histograms."""
+    certificate: str
+    """JSON: the certificate with the chosen bounds."""
+    provenance: str
+    at: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ __all__ = [
     "text_of",
 ]
 
-EntryKind = Literal["created", "changed", "charge", "redrawn", "committed"]
+EntryKind = Literal["created", "changed", "charge", "redrawn", "surveyed", "committed"]
 
 BUDGET_ID = rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}{PERIOD_ID}$"
 """Names of budgets: letters, digits, dots, dashes and underscores, which no place needs to quote. And of periods."""
@@ -220,6 +220,10 @@ class Budget:
         """The budget, unchanged except for the entry that records what was published under an open release."""
         return self._appended("committed", at, details | _signed(by))
 
+    def surveyed(self, at: str, details: dict[str, Any], by: By | None) -> tuple["Budget", Entry]:
+        """The budget, unchanged except for the entry that records what an open release chose from its survey."""
+        return self._appended("surveyed", at, details | _signed(by))
+
     def redrawn(self, at: str, details: dict[str, Any], by: By | None) -> tuple["Budget", Entry]:
         """The budget, unchanged except for the entry that records the second draw of an answer that nobody has read."""
         return self._appended("redrawn", at, details | _signed(by))
@@ -300,7 +304,7 @@ def fraction_of(text: str) -> Fraction:
 def _replayed(budget: Budget, entry: Entry) -> Budget:
     details = entry.details
     budget = replace(budget, entries=entry.number, head=entry.hash)
-    if entry.kind in {"committed", "redrawn"}:
+    if entry.kind in {"committed", "redrawn", "surveyed"}:
         return budget
     if entry.kind != "charge":
         if any(budget.recorded[name] != value for name, value in details.get("before", {}).items()):

@@ -47,9 +47,17 @@ from app.ledger.errors import (
 )
 from app.ledger.heads import HeadTable
 from app.ledger.lineage import Lineage, ancestors_of, check_parent, find_lineage, how_many_cost, lock_tree
-from app.ledger.open_releases import add_nonce, commit, seed_of
+from app.ledger.open_releases import add_nonce, commit, record_survey, seed_of
 from app.ledger.periods import split
-from app.ledger.releases import Commit, RecordedRelease, find_by_id, find_release, list_releases, seal_releases
+from app.ledger.releases import (
+    ChosenBounds,
+    Commit,
+    RecordedRelease,
+    find_by_id,
+    find_release,
+    list_releases,
+    seal_releases,
+)
 from app.ledger.renewing import check_open, find_paying, make_period
 from app.ledger.repeats import has_same_bytes, released_for, used_by
 from app.ledger.secret import Secret
@@ -332,6 +340,12 @@ class Ledger:
             committed = commit(execute, self._sql, self.secret, key, made, by=by, client=owner)
         self.purge_seeds()
         return committed
+
+    def record_survey(self, key: str, made: ChosenBounds, by: By | None, client: str | None = None) -> RecordedRelease:
+        """Record what an open release chose from its survey, before anything is drawn with it."""
+        owner = None if client is None else self._hashed(client)
+        with self._connections.transaction() as execute:
+            return record_survey(execute, self._sql, self.secret, key, made, by=by, client=owner)
 
     def release(self, key: str) -> RecordedRelease:
         with self._connections.reading() as execute:

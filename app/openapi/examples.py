@@ -58,7 +58,9 @@ _WHERE: Mapping[Kind, Callable[[Operation], bool]] = {
     **dict.fromkeys((kinds.KEY_MISSING, kinds.BUDGET_EXCEEDED, kinds.KEY_REUSED), lambda it: it.charges),
     **dict.fromkeys((kinds.TOO_LITTLE_LEFT, kinds.INFEASIBLE_TARGET), lambda it: it.path == "/calibrate"),
     **dict.fromkeys((kinds.DIVISION_SETTLED, kinds.UNIT_SETTLED, kinds.PARENT_SETTLED), lambda it: it.method == "put"),
-    **dict.fromkeys((kinds.NOT_OPEN, kinds.ALREADY_COMMITTED), lambda it: it.path.endswith("/commit")),
+    kinds.NOT_OPEN: lambda it: it.path.endswith(("/commit", "/survey")),
+    kinds.ALREADY_COMMITTED: lambda it: it.path.endswith("/commit"),
+    kinds.ALREADY_SURVEYED: lambda it: it.path.endswith("/survey"),
     **dict.fromkeys((kinds.LIMIT_EXCEEDED, kinds.DEADLINE_PASSED), lambda it: it.computes),
     kinds.INVALID_MULTIPART: lambda it: it.has_form,
     kinds.NOT_FOUND: lambda it: it.path.startswith("/problems"),
@@ -158,6 +160,7 @@ class AnswerExamples:
         self._of_operation = {
             "accountAddDeltas": {"accounting": "add-deltas", "points": [added.model_dump(mode="json")]},
             "openRelease": {"state": "open", "answer": None},
+            "surveyRelease": {"state": "open", "answer": None},
             "commitRelease": {"state": "committed", "answer": None, "committed": self._of({"$ref": _COMMITTED})},
         }
 

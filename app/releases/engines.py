@@ -1,6 +1,6 @@
 """Endpoints for releases that another engine makes: open and commit one, or charge a budget for it.
 
-POST /releases, POST /releases/{key}/commit, POST /budgets/{id}/charges.
+POST /releases, POST /releases/{key}/survey, POST /releases/{key}/commit, POST /budgets/{id}/charges.
 """
 
 import json
@@ -11,21 +11,22 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Request
 
+from app.accounting.posted import check_columns
 from app.budgets.budget_route import BudgetInPath, BudgetRoute
 from app.errors import InvalidRequest, LimitExceeded
 from app.http.auth import access_of, needs
 from app.http.headers import KEY_HEADER, PAID_HEADERS, USED_HEADER, paid_headers
 from app.http.json_route import Encoded, JsonRoute, slimmed
-from app.http.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, COMMIT_PROBLEMS, PROBLEMS
+from app.http.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, COMMIT_PROBLEMS, PROBLEMS, SURVEY_PROBLEMS
 from app.http.services import services_of
 from app.http.workload import RequestWorkers
 from app.ledger.clock import now
-from app.ledger.releases import Commit
+from app.ledger.releases import ChosenBounds, Commit
 from app.ledger.renewing import named_period
 from app.releases.answer_formats import table_names
 from app.releases.bounds import Bounds
-from app.releases.made_elsewhere import ChargedRelease, OpenedRelease, check_bounds
-from app.releases.recorded import shown
+from app.releases.made_elsewhere import ChargedRelease, OpenedRelease, check_bounds, chosen_certificate
+from app.releases.recorded import open_answer, shown
 from app.releases.release_route import (
     RELEASE_NOT_FOUND,
     ReleaseInPath,
@@ -39,6 +40,7 @@ from app.releases.schemas.releases import (
     CHARGE_EXAMPLES,
     COMMIT_EXAMPLES,
     OPEN_EXAMPLES,
+    SURVEYED_EXAMPLES,
     ChargeIn,
     ChargeOut,
     CommitIn,
@@ -46,9 +48,14 @@ from app.releases.schemas.releases import (
     OpenIn,
     OpenOut,
     ReleaseOut,
+    SurveyedIn,
 )
+from app.workers.work_bounds import AT_ONCE
 
 __all__ = ["router"]
+
+_SURVEY_WORK = 10 * AT_ONCE
+"""More than the event loop does: the costs of tables are computed exactly."""
 
 router = APIRouter(prefix="/releases", tags=["releases"], responses=PROBLEMS | ACCESS_PROBLEMS, route_class=JsonRoute)
 _charges = APIRouter(prefix="/budgets", tags=["budgets"], route_class=BudgetRoute, responses=PROBLEMS | ACCESS_PROBLEMS)
@@ -82,6 +89,33 @@ async def open_release(request: Request, body: Annotated[OpenIn, Body(openapi_ex
     status = 201 if outcome.earlier is None else 200
     content = b"".join(outcome.answer.chunks())
     return Encoded(content, status, paid_headers(outcome.replayed_at, outcome.use))  # type: ignore[return-value]
+
+
+@_named.post(
+    "/{key}/survey",
+    operation_id="surveyRelease",
+    summary="Record the bounds that an open release chose from its survey",
+    dependencies=[needs("release")],
+    responses=RELEASE_NOT_FOUND | SURVEY_PROBLEMS,
+)
+async def survey_release(
+    request: Request, key: ReleaseInPath, body: Annotated[SurveyedIn, Body(openapi_examples=SURVEYED_EXAMPLES)]
+) -> OpenOut:
+    """For a release that was opened with a `survey`: the digest of its noisy histograms, and the tables with the bounds
+    that were chosen from them. They cost what was charged for them. Draw nothing with these bounds before.
+
+    The same content again changes nothing, so that a job that starts again gets the same bounds; other content is 409.
+    The answer has the certificate with the chosen bounds, and no seed.
+    """
+    release = await visible_release(request, key)
+    services, access = services_of(request), access_of(request.scope)
+    most_work = services.settings.max_work
+    work = check_columns(most_work, body.mechanism, body.tables)
+    certificate = await services.made(request, work + _SURVEY_WORK, chosen_certificate, release.notes.certificate, body)
+    made = ChosenBounds(body.digest, certificate, body.provenance.model_dump_json(), now())
+    client = None if access.is_admin else access.client
+    recorded = await services.ledger_pool.ask(lambda ledger: ledger.record_survey(key, made, access.by, client))
+    return Encoded(open_answer(recorded, None))  # type: ignore[return-value]
 
 
 @_named.post(

@@ -1,5 +1,6 @@
 """Releases that another engine makes: charged to a budget, with a seed or with noise of the engine's own."""
 
+import json
 import pickle
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple, ParamSpec, TypeVar
@@ -27,15 +28,17 @@ from app.releases.asked import (
 )
 from app.releases.bounds import Bounds
 from app.releases.recorded import open_answer
-from app.releases.schemas.releases import ChargeOut, MadeElsewhereIn
+from app.releases.schemas.releases import ChargeOut, MadeElsewhereIn, SurveyedIn
 from app.schemas.costs import CostOut
 from app.schemas.ledger_record import EntryNameOut
 from app.schemas.mechanism import read_release
 from gsh.accounting.composition import cost_of
 from gsh.accounting.mechanism import Release, mechanisms_of
+from gsh.certificate import Certificate
+from gsh.errors import renamed
 from gsh.histogram.file_formats import JSON
 
-__all__ = ["ChargedRelease", "OpenedRelease", "check_bounds"]
+__all__ = ["ChargedRelease", "OpenedRelease", "check_bounds", "chosen_certificate"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -127,6 +130,22 @@ def _meaning(budget: str, body: MadeElsewhereIn, state: ReleaseState) -> bytes:
 
 def _certificate(packed: bytes, terms: BudgetTerms | None) -> str:
     return encoded(on_terms(pickle.loads(packed), terms))  # noqa: S301 - made by _read
+
+
+def chosen_certificate(opened: str, body: SurveyedIn) -> str:
+    """The certificate of an open release with the bounds that its survey chose."""
+    certificate, posted = Certificate.from_json(json.loads(opened)), body.tables
+    names = [""] if posted is None else [table.name for table in posted]
+    with naming(posted), renamed(*((name, f"/{name}") for name in ("after_survey", "survey", "tables"))):
+        release = read_release(body.mechanism, posted)
+        found = certificate.after_survey(
+            dict(zip(names, mechanisms_of(release), strict=True)),
+            digest=body.digest,
+            chosen=body.chosen,
+            enforced_by=body.provenance.enforced_by,
+            plan_digest=body.provenance.plan_digest,
+        )
+    return encoded(found)
 
 
 class OpenedRelease(_MadeElsewhere):

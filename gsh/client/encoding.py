@@ -45,6 +45,7 @@ __all__ = [
     "mechanism_json",
     "one_mechanism",
     "points_of",
+    "provenance_json",
     "release_json",
     "stated",
     "tables_budget_calibration_of",
@@ -230,7 +231,7 @@ def stated(mechanism: ReleaseLike, options: ReleaseOptions) -> Json:
         survey = SurveyStatement.of_plan(mechanism.survey)
     fields |= {} if survey is None else _surveyed(survey)
     if "provenance" in given:
-        fields["provenance"] = _provenance(given["provenance"])
+        fields["provenance"] = provenance_json(given["provenance"])
     return fields
 
 
@@ -243,7 +244,8 @@ def _surveyed(survey: SurveyStatement) -> Json:
     }
 
 
-def _provenance(given: Provenance | Mapping[str, Any]) -> Json:
+def provenance_json(given: Provenance | Mapping[str, Any]) -> Json:
+    """Where a table comes from, as a member of a request."""
     if not isinstance(given, Provenance):
         return dict(given)
     fields = {field.name: getattr(given, field.name) for field in dataclasses.fields(given)}

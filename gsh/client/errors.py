@@ -18,7 +18,8 @@ ServiceError                      the service refused the request, or gave no an
 ├── ParentSettled                 the first charge fixed the parent of the budget
 ├── PeriodClosed                  the period of the budget has ended, and is closed for charges
 ├── AccessKeyEnded                the access key is not active, or was replaced before
-├── NotOpen                       only an open release can be committed
+├── NotOpen                       only an open release can be committed or surveyed
+├── AlreadySurveyed               the release has other bounds, from another survey
 ├── AlreadyCommitted              the release was committed with another digest
 ├── Missing                       also a LookupError
 │   ├── UnknownBudget
@@ -61,6 +62,7 @@ __all__ = [
     "AccessKeyEnded",
     "AccessKeyRequired",
     "AlreadyCommitted",
+    "AlreadySurveyed",
     "AnswerErased",
     "BudgetExceeded",
     "Busy",
@@ -278,7 +280,11 @@ class AccessKeyEnded(ServiceError):
 
 
 class NotOpen(ServiceError):
-    """Only a release that was opened can be committed."""
+    """Only a release that was opened can be committed or surveyed."""
+
+
+class AlreadySurveyed(ServiceError):
+    """The release has other bounds, from another survey. Draw nothing with these."""
 
 
 class AlreadyCommitted(ServiceError):

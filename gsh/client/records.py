@@ -215,7 +215,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of a history: created, changed, charge, redrawn or committed. ``details`` depend on the kind."""
+    """created, changed, charge, redrawn, surveyed or committed. ``details`` depend on the kind."""
 
     number: int
     kind: str

@@ -1,7 +1,7 @@
 """``client.releases``: what budgets have paid for, with tables and certificates; and releases of other engines."""
 
 import base64
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, Unpack
 
@@ -10,7 +10,16 @@ import pyarrow as pa
 from gsh.certificate import Certificate
 from gsh.client.answers import Release, is_archive, release_of, tables_of
 from gsh.client.decoding import check_sha256, decoded, understood
-from gsh.client.encoding import AS_NAMED, ReleaseLike, ReleaseOptions, in_period, in_tables, release_json, stated
+from gsh.client.encoding import (
+    AS_NAMED,
+    ReleaseLike,
+    ReleaseOptions,
+    in_period,
+    in_tables,
+    provenance_json,
+    release_json,
+    stated,
+)
 from gsh.client.operations import (
     MOST_TABLE_BYTES,
     Answer,
@@ -26,7 +35,7 @@ from gsh.client.operations import (
     listing,
     operation,
 )
-from gsh.client.records import By, Committed, EntryName, Opened, StoredAnswer, Verified
+from gsh.client.records import By, Committed, EntryName, Opened, Provenance, StoredAnswer, Verified
 from gsh.client.requests import ask, json_call, part
 from gsh.documents import parsed
 from gsh.histogram.archives import read_archive
@@ -177,6 +186,27 @@ class Releases(Collection[M]):
         places = in_tables(body) if "tables" in body else AS_NAMED
         answer = yield from ask(self, json_call("POST", "/releases", body, once=once), places)
         return decoded(answer, lambda document: _opened(document, answer))
+
+    @operation
+    def survey(
+        self,
+        key: str,
+        mechanism: ReleaseLike,
+        *,
+        digest: str,
+        chosen: Sequence[str] = (),
+        provenance: Provenance | Mapping[str, Any] | None = None,
+    ) -> Operation[Certificate]:
+        """Record what was chosen from the survey of an open release, before anything is drawn with it.
+
+        ``digest`` is the SHA-256 of the noisy histograms, and ``chosen`` says in words what was chosen and why. The
+        tables must cost what was fixed before the survey. The answer is the certificate with the chosen bounds.
+        """
+        body = release_json(mechanism) | {"digest": digest, "chosen": list(chosen)}
+        body |= {} if provenance is None else {"provenance": provenance_json(provenance)}
+        call = json_call("POST", f"/releases/{part('key', key)}/survey", body, is_safe=True)
+        answer = yield from ask(self, call, in_tables(body) if "tables" in body else AS_NAMED)
+        return decoded(answer, lambda document: _certificate(document["certificate"]))
 
     @operation
     def commit(

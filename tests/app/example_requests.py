@@ -6,6 +6,8 @@ from typing import Any
 
 import httpx
 
+from gsh.wire import mechanism_from_json
+
 __all__ = ["NEEDS_KEY", "ask_example"]
 
 BUDGET = "examples"
@@ -23,7 +25,12 @@ def ask_example(
     opened = {"mechanism": {"c_u": 1, "sigma": 50}, "budget": BUDGET}
     made = opened | {"mechanism": {"c_u": 1, "tau": 1, "tau_star": 500, "sigma": 50}}
     made |= {"groups": {"keys": ["a"], "counts": [9000]}}
-    if path.endswith("/commit"):
+    if path.endswith("/survey"):
+        chosen = mechanism_from_json(body["mechanism"])
+        fixed = {"mu_squared": chosen.mu_squared, "hazard": chosen.hazard}
+        surveyed = opened | {"mechanism": body["mechanism"], "survey": {"sigma": 1000}, "after_survey": fixed}
+        request("POST", "/releases", json=surveyed, headers={"idempotency-key": key})
+    elif path.endswith("/commit"):
         request("POST", "/releases", json=opened, headers={"idempotency-key": key})
     elif "{key}" in path:
         request("POST", "/release", json=made, headers={"idempotency-key": key})

@@ -8,6 +8,7 @@ from app.schemas.aggregates import CAPPED, CappedIn
 from app.schemas.case_study import CASE_STUDY, WHOLE
 from app.schemas.ledger_record import ANCESTOR_ENTRIES, ByOut, EntryNameOut, ReleaseState, Renewal
 from app.schemas.strict import OrAbsent, Strict
+from app.schemas.survey import SurveyNoiseIn
 
 __all__ = ["EntryOut", "FaultOut", "HistoryOut", "VerificationOut"]
 
@@ -99,6 +100,13 @@ class LimitDetails(Strict):
     by: OrAbsent[ByOut] = Field(**_BY)
 
 
+_SURVEY: dict[str, Any] = {
+    "title": "Survey",
+    "description": "The noise of the histograms from which the bounds were chosen; absent without a survey.",
+    "examples": [[{"sigma": 42.25}]],
+}
+
+
 class ChargedGaussian(Strict):
     """Gaussian noise without thresholds, as it was charged."""
 
@@ -108,6 +116,7 @@ class ChargedGaussian(Strict):
         title="μ₀", description="What the further columns add to μ, per group; rounded up.", examples=[0.0]
     )
     capped: OrAbsent[list[CappedIn]] = Field(**CAPPED)
+    survey: OrAbsent[list[SurveyNoiseIn]] = Field(**_SURVEY)
 
 
 class ChargedMechanism(ChargedGaussian):
@@ -127,6 +136,7 @@ class ChargedTables(Strict):
     tables: list[ChargedMechanism | ChargedGaussian] = Field(
         title="Tables", description="All that the privacy of each table depends on.", examples=[[_RELEASE]]
     )
+    survey: OrAbsent[list[SurveyNoiseIn]] = Field(**_SURVEY)
 
 
 class ThroughOut(EntryNameOut):
@@ -241,6 +251,22 @@ class CommitDetails(Strict):
     by: OrAbsent[ByOut] = Field(**_BY)
 
 
+class SurveyDetails(Strict):
+    """What an open release chose from its survey."""
+
+    idempotency_key: str = Field(
+        title="Idempotency key", description="The name of the release.", examples=["web-2026-46"]
+    )
+    digest: str = Field(title="Digest", description="The SHA-256 of the noisy histograms.", examples=["9f2c…"])
+    certificate_sha256: str = Field(
+        title="SHA-256 of the certificate", description="That with the chosen bounds.", examples=["9f2c…"]
+    )
+    provenance_sha256: str = Field(
+        title="SHA-256 of the provenance", description="That with the chosen plan.", examples=["9f2c…"]
+    )
+    by: OrAbsent[ByOut] = Field(**_BY)
+
+
 class _Entry(Strict):
     number: int = Field(title="Number", description="The number of the entry, from 1.", examples=[2])
     at: str = Field(title="Time", description="When it was recorded.", examples=["2026-11-16T12:00:00Z"])
@@ -285,6 +311,24 @@ class CommittedEntry(_Entry):
     )
 
 
+class SurveyedEntry(_Entry):
+    """The bounds of an open release were chosen from its survey."""
+
+    kind: Literal["surveyed"] = Field(title="Kind", description="Bounds were chosen.", examples=["surveyed"])
+    details: SurveyDetails = Field(
+        title="Details",
+        description="The release, the digest of its survey, and its certificate with the chosen bounds.",
+        examples=[
+            {
+                "idempotency_key": "web-2026-46",
+                "digest": "9f2c…",
+                "certificate_sha256": "9f2c…",
+                "provenance_sha256": "9f2c…",
+            }
+        ],
+    )
+
+
 class RedrawnEntry(_Entry):
     """A release that was charged before is drawn again, because the service stopped before its answer was stored."""
 
@@ -307,7 +351,8 @@ class RedrawnEntry(_Entry):
 
 
 EntryOut = Annotated[
-    CreatedEntry | ChangedEntry | ChargeEntry | RedrawnEntry | CommittedEntry, Field(discriminator="kind")
+    CreatedEntry | ChangedEntry | ChargeEntry | RedrawnEntry | SurveyedEntry | CommittedEntry,
+    Field(discriminator="kind"),
 ]
 
 

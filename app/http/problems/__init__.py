@@ -202,6 +202,9 @@ CERTIFICATE_PROBLEMS: _Responses = _declared(kinds.NOT_ACCEPTABLE)
 ACCESS_KEY_PROBLEMS: _Responses = _declared(kinds.UNKNOWN_ACCESS_KEY, kinds.ACCESS_KEY_ENDED)
 """The further error responses of an operation that replaces an access key."""
 
+SURVEY_PROBLEMS: _Responses = _declared(kinds.ALREADY_SURVEYED)
+"""The further error response of the survey of an open release."""
+
 COMMIT_PROBLEMS: _Responses = _declared(kinds.ALREADY_COMMITTED)
 """The further error response of a commit."""
 

@@ -28,6 +28,7 @@ from app.http.problems.kinds import Kind
 from app.ledger.errors import (
     AccessKeyEnded,
     AlreadyCommitted,
+    AlreadySurveyed,
     AnswerErased,
     BudgetExceeded,
     DivisionSettled,
@@ -91,6 +92,7 @@ _TABLE: Mapping[type[Exception], Kind] = {
     NotOpen: kinds.NOT_OPEN,
     NotOwner: kinds.NOT_ALLOWED,
     AlreadyCommitted: kinds.ALREADY_COMMITTED,
+    AlreadySurveyed: kinds.ALREADY_SURVEYED,
     NoCertificate: kinds.NO_CERTIFICATE,
     NotAcceptable: kinds.NOT_ACCEPTABLE,
     LedgerUnavailable: kinds.LEDGER_UNAVAILABLE,

@@ -229,9 +229,18 @@ NOT_OPEN = Kind(
     "not-open",
     409,
     "Not open",
-    "Only a release that was opened with POST /releases can be committed.",
+    "Only a release that was opened with POST /releases can be committed or surveyed.",
     "The service itself made this release, or it was only charged. There is nothing to commit.",
     "Commit only releases that POST /releases has opened.",
+)
+ALREADY_SURVEYED = Kind(
+    "already-surveyed",
+    409,
+    "Already surveyed",
+    "Other bounds were chosen for this release, or from another survey.",
+    "An earlier run recorded a survey under this name, and this one differs: its events, or its code, are others. "
+    "Bounds are chosen once: a second survey would cost privacy that nobody accounted for.",
+    "Run the job on the events of the first run, or use a new idempotency key, which is charged again.",
 )
 ALREADY_COMMITTED = Kind(
     "already-committed",

@@ -208,7 +208,9 @@ class Statements:
             "SELECT s, d FROM entries WHERE budget = %s AND kind = 'charge' ORDER BY number DESC LIMIT 1"
         )
         self.parts = adapt("SELECT s, d, COUNT(*) FROM entries WHERE budget = %s AND kind = 'charge' GROUP BY s, d")
-        self.redraws = adapt("SELECT {history} WHERE budget = %s AND kind = 'redrawn' ORDER BY number")
+        self.drawn_later = adapt(
+            "SELECT {history} WHERE budget = %s AND kind IN ('redrawn', 'surveyed') ORDER BY number"
+        )
         self.locked_key = adapt("SELECT key FROM entries WHERE key = %s {lock_row}")
         self.comparisons = adapt("SELECT until FROM comparisons WHERE key = %s")
         self.set_comparisons = adapt(
@@ -256,6 +258,7 @@ class Statements:
         self.release = adapt("SELECT {release} WHERE releases.key = %s")
         self.release_by_id = adapt("SELECT {release} WHERE release_id = %s")
         self.set_state = adapt("UPDATE releases SET state = %s, committed = %s WHERE key = %s")
+        self.set_surveyed = adapt("UPDATE releases SET certificate = %s, provenance = %s WHERE key = %s")
         self.set_erased = adapt(
             "UPDATE releases SET erased_at = %s, erasure = %s, answer_key = NULL, "
             "answer = CASE WHEN version = 1 THEN NULL ELSE answer END WHERE key = %s"

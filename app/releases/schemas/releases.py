@@ -1,24 +1,25 @@
 """Releases as resources: what the ledger says about them, releases made elsewhere, and the check of a certificate."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from app.budgets.schemas.preview import PLANNED_EXAMPLES as CHARGE_EXAMPLES
 from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, TABLES_CERTIFICATE_EXAMPLE, AnyCertificate, ContentOut
-from app.releases.schemas.stated import ProvenanceIn, Stated
+from app.releases.schemas.stated import CHOSEN, Choice, ProvenanceIn, Stated
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import COST_EXAMPLE, CostOut
 from app.schemas.ledger_record import ANCESTOR_ENTRIES, PERIOD_PAYS, ByOut, EntryNameOut, PeriodName, ReleaseState
 from app.schemas.mechanism import TABLES, AnyMechanismIn, MechanismOrTables, Tables
 from app.schemas.scalars import BudgetName, Digest
-from app.schemas.strict import OrAbsent, Strict
+from app.schemas.strict import OrAbsent, Strict, without_default
 from gsh.accounting.mechanism import MOST_TABLES
 
 __all__ = [
     "CHARGE_EXAMPLES",
     "COMMIT_EXAMPLES",
     "OPEN_EXAMPLES",
+    "SURVEYED_EXAMPLES",
     "VERIFY_EXAMPLES",
     "ChargeIn",
     "ChargeOut",
@@ -28,6 +29,7 @@ __all__ = [
     "OpenOut",
     "ReleaseOut",
     "ReleasesOut",
+    "SurveyedIn",
     "VerifiedOut",
 ]
 
@@ -200,6 +202,29 @@ class CommitIn(Strict):
     )
 
 
+class SurveyedIn(MechanismOrTables):
+    """What was chosen from the survey of an open release: its digest, the tables with their bounds, and why."""
+
+    digest: Digest = Field(
+        title="Digest", description="The SHA-256 of the noisy histograms in hexadecimal digits.", examples=[_DIGEST]
+    )
+    chosen: Annotated[list[Choice], Field(max_length=16)] = Field(default=[], **CHOSEN)
+    mechanism: AnyMechanismIn | None = Field(
+        default=None,
+        title="Mechanism",
+        description="The mechanism with the chosen bounds. It costs what was fixed before the survey.",
+        examples=[CASE_STUDY],
+    )
+    tables: Tables | None = Field(default=None, **TABLES)
+    provenance: ProvenanceIn = Field(
+        default=ProvenanceIn(),
+        json_schema_extra=without_default,
+        title="Provenance",
+        description="The plan with the chosen bounds. It replaces that of the opening.",
+        examples=[{"enforced_by": "caller"}],
+    )
+
+
 class VerifiedOut(Strict):
     """Whether this ledger made a certificate, and for which bytes."""
 
@@ -268,6 +293,13 @@ OPEN_EXAMPLES: dict[str, Any] = {
 COMMIT_EXAMPLES: dict[str, Any] = {
     "rows": {"summary": "With the number of rows", "value": {"digest": _DIGEST, "rows": 12}},
     "bare": {"summary": "The digest alone", "value": {"digest": _DIGEST}},
+}
+SURVEYED_EXAMPLES: dict[str, Any] = {
+    "c_u": {
+        "summary": "C_u was chosen",
+        "value": {"digest": _DIGEST, "chosen": ["C_u = 64"], "mechanism": _MECHANISM},
+    },
+    "bare": {"summary": "Without a reason", "value": {"digest": _DIGEST, "mechanism": _MECHANISM}},
 }
 VERIFY_EXAMPLES: dict[str, Any] = {
     "embedded": {"summary": "From inside an answer", "value": CERTIFICATE_EXAMPLE},

@@ -13,7 +13,7 @@ from app.schemas.strict import Strict, without_default
 from app.schemas.survey import SURVEY, AfterSurvey, SurveyHistograms, read_statement
 from gsh.surveyed import SurveyStatement
 
-__all__ = ["CHOSEN", "ENFORCED_BY", "PLAN_DIGEST", "UNPROTECTED", "EnforcedBy", "ProvenanceIn", "Stated"]
+__all__ = ["CHOSEN", "ENFORCED_BY", "PLAN_DIGEST", "UNPROTECTED", "Choice", "EnforcedBy", "ProvenanceIn", "Stated"]
 
 _MOST_PLAN_BYTES = 16 * 1024
 

@@ -77,6 +77,7 @@ const CELLS = {
     keyText(details),
   ],
   redrawn: (details) => [described("Drawn again: nobody had its answer", details), "", "", keyText(details)],
+  surveyed: (details) => [described(surveyText(details), details), "", "", keyText(details)],
   committed: (details) => [described(commitText(details), details), "", "", keyText(details)],
 };
 
@@ -95,13 +96,18 @@ function keyText({ through, idempotency_key = through?.idempotency_key ?? "" }) 
   return element("span", { class: "key", title: idempotency_key }, idempotency_key);
 }
 
+function surveyText({ digest }) {
+  return `Bounds chosen from a survey: digest\u00a0${digest.slice(0, 8)}…`;
+}
+
 function commitText({ sha256, rows }) {
   const number = rows === null ? "" : rows === 1 ? "1 row, " : `${rows} rows, `;
   return `Committed: ${number}digest\u00a0${sha256.slice(0, 8)}…`;
 }
 
 /** The bounds and the noise of a release. One of several tables has those of each. */
-function releaseText(release) {
+function releaseText({ survey, ...release }) {
+  if (survey) return `Survey with σ\u00a0${survey.map(({ sigma }) => brief(sigma)).join(", ")}, then ${releaseText(release)}`;
   if (release.tables === undefined) return tableText(release);
   return `${release.tables.length} tables: ${release.tables.map(tableText).join("; ")}`;
 }

@@ -47,6 +47,7 @@ PROTECTED = [
     ("GET", "/releases/weekly/certificate"),
     ("GET", "/releases/weekly/answer"),
     ("POST", "/releases/weekly/commit"),
+    ("POST", "/releases/weekly/survey"),
     ("GET", "/access-keys"),
     ("POST", "/access-keys"),
     ("GET", "/access-keys/history"),

@@ -217,6 +217,7 @@ def test_the_document_has_every_endpoint() -> None:
 
     releases = {"GET /releases", "POST /releases", "POST /releases/verify", "GET /releases/{key}"}
     releases |= {"GET /releases/{key}/answer", "GET /releases/{key}/certificate", "POST /releases/{key}/commit"}
+    releases |= {"POST /releases/{key}/survey"}
 
     keys = {"GET /access-keys", "POST /access-keys", "GET /access-keys/history", "DELETE /access-keys/{id}"}
     keys |= {"POST /access-keys/{id}/rotate"}
@@ -238,7 +239,7 @@ def test_documented_errors_are_problem_documents(label: str) -> None:
     charges = path in {"/release", "/release/table"} or label in {"POST /releases", "POST /budgets/{id}/charges"}
     if "{" in path or charges or label in {"POST /calibrate", "GET /releases"}:
         expected |= {"404"}
-    if charges or method == "PUT" or path.endswith(("/commit", "/rotate")) or path == "/calibrate":
+    if charges or method == "PUT" or path.endswith(("/commit", "/survey", "/rotate")) or path == "/calibrate":
         expected |= {"409"}
     if path.endswith(("/answer", "/certificate")):
         expected |= {"406"}

@@ -18,6 +18,7 @@ from app.ledger.access_keys import AccessKey
 from app.ledger.state import Entry
 from app.main import create_app
 from app.settings import Settings
+from gsh.wire import mechanism_from_json
 from tests.app.client import CASE_STUDY, Client, Json
 from tests.app.http.test_access import AT, Guarded
 from tests.app.releases.certificates import complete
@@ -62,6 +63,7 @@ BODIES: dict[tuple[str, str], Json] = {
     ("POST", "/access-keys/{id}/rotate"): {},
     ("POST", "/releases"): {"mechanism": CASE_STUDY, "budget": "web"},
     ("POST", "/releases/{key}/commit"): {"digest": "a" * 64},
+    ("POST", "/releases/{key}/survey"): {"digest": "a" * 64, "mechanism": CASE_STUDY},
     ("POST", "/releases/verify"): complete(CASE_STUDY).to_dict(),
     ("POST", "/account/exact"): {"mechanism": CASE_STUDY, "epsilon": 1},
     ("POST", "/account/engine"): {
@@ -145,8 +147,12 @@ class Vault(Guarded):
 
     def make_releases(self) -> None:
         """One that is made and one that is open, while there is no access key."""
-        for path, key in (("/release", "made"), ("/releases", "open")):
-            made = self.request("POST", path, json=BODIES["POST", path], headers={"idempotency-key": key})
+        charged = mechanism_from_json(CASE_STUDY)
+        fixed = {"mu_squared": charged.mu_squared, "hazard": charged.hazard}
+        surveyed = {"survey": {"sigma": 1000}, "after_survey": fixed}
+        for path, key, further in (("/release", "made", {}), ("/releases", "open", surveyed)):
+            body = BODIES["POST", path] | further
+            made = self.request("POST", path, json=body, headers={"idempotency-key": key})
             assert made.is_success
 
     def entries(self) -> list[Entry]:
@@ -181,7 +187,7 @@ def test_there_are_routes_to_protect() -> None:
 def named(path: str) -> str:
     """A path of a budget, a release or an access key that exists."""
     return path.replace("{id}", KEY if path.startswith("/access-keys") else "web").replace(
-        "{key}", "open" if path.endswith("/commit") else "made"
+        "{key}", "open" if path.endswith(("/commit", "/survey")) else "made"
     )
 
 

@@ -18,6 +18,7 @@ from app.ledger.charges import Charge
 from app.ledger.clock import after
 from app.ledger.errors import (
     AlreadyCommitted,
+    AlreadySurveyed,
     AnswerErased,
     KeyReused,
     LedgerUnavailable,
@@ -28,7 +29,7 @@ from app.ledger.errors import (
     UnknownRelease,
 )
 from app.ledger.opening import is_postgres, open_ledger
-from app.ledger.releases import Commit, Notes
+from app.ledger.releases import ChosenBounds, Commit, Notes
 from app.ledger.state import By, Settings
 from app.ledger.store import Ledger
 from gsh.accounting.budget_limits import Limit
@@ -105,6 +106,51 @@ def test_an_open_release_is_charged_once_and_has_one_seed(ledger: Ledger) -> Non
     with pytest.raises(KeyReused):
         ledger.charge(opening(content="another"), AT)
     assert ledger.verify("web")[1] is None
+
+
+def surveyed(certificate: str = '{"survey": {"digest": "d"}}', provenance: str = '{"plan": 1}') -> ChosenBounds:
+    return ChosenBounds(DIGEST, certificate, provenance, LATER)
+
+
+def test_the_bounds_of_a_survey_are_recorded_once_and_covered_by_the_history(ledger: Ledger) -> None:
+    charged = ledger.charge(opening(), AT).release
+    seed = ledger.seed(charged)
+
+    first = ledger.record_survey("spark", surveyed(), BY)
+
+    assert (first.state, first.notes.certificate, first.notes.provenance) == (
+        "open",
+        surveyed().certificate,
+        surveyed().provenance,
+    )
+    assert ledger.seed(first) == seed
+    assert ledger.record_survey("spark", surveyed(), BY) == first
+    assert [entry.kind for entry in ledger.history("web", None, 9)] == ["surveyed", "charge", "created"]
+    with pytest.raises(AlreadySurveyed):
+        ledger.record_survey("spark", surveyed('{"survey": {"digest": "e"}}'), BY)
+    assert ledger.charge(opening(), LATER).release == first
+    ledger.commit("spark", Commit(DIGEST, 12, LATER), BY)
+    assert ledger.record_survey("spark", surveyed(), BY).state == "committed"
+    assert ledger.budget("web")[0].spent.releases == 1
+    assert ledger.verify("web")[1] is None
+    with ledger._connections.transaction() as execute:
+        execute(ledger._sql.set_surveyed, ('{"survey": {"digest": "e"}}', surveyed().provenance, "spark"))
+    fault = ledger.verify("web")[1]
+    assert fault is not None
+    assert fault.detail == "has another certificate than the recorded one"
+
+
+def test_only_who_opened_a_release_records_its_survey(ledger: Ledger) -> None:
+    ledger.charge(replace(opening(), client="first"), AT)
+    charge(ledger, paid(key="made", release=GAUSSIAN))
+
+    with pytest.raises(NotOwner):
+        ledger.record_survey("spark", surveyed(), BY, "second")
+    with pytest.raises(NotOpen):
+        ledger.record_survey("made", surveyed(), BY)
+    with pytest.raises(UnknownRelease):
+        ledger.record_survey("none", surveyed(), BY)
+    assert ledger.record_survey("spark", surveyed(), BY, "first").state == "open"
 
 
 def test_a_commit_is_recorded_and_ends_the_seed(ledger: Ledger) -> None:

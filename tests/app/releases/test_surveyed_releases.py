@@ -133,3 +133,77 @@ def test_a_budget_is_charged_once_for_both_stages(platform: Platform, way: str) 
     assert (spent["mu_squared"], spent["hazard"]) == (certificate["mu_squared"], certificate["hazard"])
     assert spent["delta"] == certificate["delta"]
     assert release(platform, "two").status_code == 409
+
+
+OTHER = gsh.calibrate(c_u=64, **TARGET, survey=PLANNED.survey).mechanism
+OPENED: Json = BODY | {"mechanism": mechanism_to_json(OTHER), "chosen": []}
+CHOSEN: Json = {"digest": "a" * 64, "chosen": ["c_u = 256"], "mechanism": MECHANISM}
+CHOSEN |= {"provenance": {"enforced_by": "gsh.spark", "plan_digest": "b" * 64, "plan": {"c_u": 256}}}
+
+
+def chosen(platform: Platform, **changes: Any) -> httpx.Response:
+    return platform.request("POST", "/releases/one/survey", json=CHOSEN | changes)
+
+
+def test_the_chosen_bounds_of_an_open_release_are_recorded_once(platform: Platform) -> None:
+    opened = platform.open("one", **OPENED)
+    before = platform.get("/budgets/web").json()["spent"]
+
+    first, again = chosen(platform), chosen(platform)
+
+    assert (first.status_code, again.status_code) == (200, 200), first.text
+    assert first.json() == again.json()
+    assert "seed" not in first.json()
+    certificate = platform.get("/releases/one/certificate").json()
+    assert certificate["survey"] == FIXED | {"histograms": [SURVEY], "chosen": ["c_u = 256"], "digest": "a" * 64}
+    assert certificate["mechanism"]["c_u"] == certificate["bounds"]["c_u"] == 256
+    assert (certificate["bounds"]["enforced_by"], certificate["bounds"]["plan_digest"]) == ("gsh.spark", "b" * 64)
+    given = opened.json()["certificate"]
+    for name in ("release_id", "released_at", "delta", "mu_squared", "hazard", "delta_infinite", "mu", "budget"):
+        assert certificate[name] == given[name]
+    assert platform.get("/budgets/web").json()["spent"] == before
+    assert platform.open("one", **OPENED).json()["seed"] == opened.json()["seed"]
+    assert platform.open("one", **OPENED).json()["certificate"]["survey"]["digest"] == "a" * 64
+    entries = platform.get("/budgets/web/charges").json()["entries"]
+    assert [entry["kind"] for entry in entries] == ["surveyed", "charge", "created"]
+    assert entries[1]["details"]["release"]["survey"] == [{"sigma": SURVEY["sigma"]}]
+    assert platform.get("/budgets/web/verify").json()["intact"]
+    assert platform.commit("one", "c" * 64).status_code == 200
+    assert chosen(platform).json()["state"] == "committed"
+    verified = platform.request(
+        "POST", "/releases/verify", json=platform.get("/releases/one/certificate").json()
+    ).json()
+    assert verified["made_here"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"digest": "b" * 64}, {"chosen": []}, {"mechanism": mechanism_to_json(OTHER)}, {"provenance": {}}],
+)
+def test_other_bounds_under_the_same_name_are_refused(platform: Platform, change: Json) -> None:
+    platform.open("one", **OPENED)
+    chosen(platform)
+
+    assert chosen(platform, **change).json()["type"].endswith("already-surveyed")
+    assert platform.get("/releases/one/certificate").json()["mechanism"]["c_u"] == 256
+
+
+def test_bounds_that_would_be_charged_otherwise_are_refused_by_field(platform: Platform) -> None:
+    platform.open("one", **OPENED)
+    small, public = MECHANISM | {"sigma": MECHANISM["sigma"] * 0.99}, {"c_u": 256, "sigma": MECHANISM["sigma"]}
+    named = [{"name": "by_url"} | MECHANISM]
+
+    problems = [
+        (chosen(platform, mechanism=small), "/after_survey/mu_squared"),
+        (chosen(platform, mechanism=public), "/after_survey"),
+        (chosen(platform, mechanism=None, tables=named), "/tables"),
+        (chosen(platform, digest="x"), "/digest"),
+    ]
+    for problem, pointer in problems:
+        assert list(problem_errors(problem, 422, "invalid-request")) == [pointer]
+    platform.request("POST", "/releases/one/survey", json=CHOSEN)
+    without = {name: value for name, value in OPENED.items() if name not in ("survey", "after_survey", "chosen")}
+    platform.request("PUT", "/budgets/web", json=TARGET | {"epsilon": 9, "delta": 1e-3, "reason": "room"})
+    assert platform.open("plain", **without).status_code == 201
+    refused = platform.request("POST", "/releases/plain/survey", json=CHOSEN)
+    assert list(problem_errors(refused, 422, "invalid-request")) == ["/survey"]

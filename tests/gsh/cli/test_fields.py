@@ -33,12 +33,13 @@ OFFERED: dict[str, tuple[Any, tuple[str, ...]]] = {
     "previewBudget": (CLIENT.budgets.preview, ("budgets preview",)),
     "chargeBudget": (CLIENT.budgets.charge, ("budgets charge",)),
     "openRelease": (CLIENT.releases.open, ()),
+    "surveyRelease": (CLIENT.releases.survey, ()),
     "commitRelease": (CLIENT.releases.commit, ()),
     "bound": ((make_plan, bounding_query), ("bound",)),
     "createAccessKey": (CLIENT.access_keys.create, ("keys create",)),
     "rotateAccessKey": (CLIENT.access_keys.rotate, ("keys rotate",)),
 }
-"""The calls and the commands that ask for each operation. Jobs open and commit releases, not people."""
+"""The calls and the commands that ask for each operation. Jobs open, survey and commit releases, not people."""
 ELSEWHERE = {
     "releaseTable": "the same call and command as release, for a table",
     "verifyCertificate": "it has one field, the certificate",
@@ -143,6 +144,7 @@ def test_every_field_has_an_argument_and_an_option(operation: str, field: str) -
     calls, commands = OFFERED[operation]
     argument, option = SAME.get(field, (field, f"--{field.replace('_', '-')}"))
     argument = "id" if (operation, field) == ("calibrate", "budget") else argument
+    argument = field if operation == "surveyRelease" else argument
     arguments = arguments_of(calls) | (OF_A_MECHANISM if {"mechanism", "tables"} & arguments_of(calls) else set())
 
     assert (argument in arguments) != ((operation, field) in WITHOUT_ARGUMENT)
