@@ -189,11 +189,12 @@ class Certificate(Document):
         chosen: Sequence[str],
         enforced_by: EnforcedBy,
         plan_digest: str | None,
+        meanings: Mapping[str, Meaning] = MappingProxyType({}),
     ) -> Self:
         """The same release with the tables that its survey chose, which must cost what was charged for them.
 
-        ``digest`` is that of the noisy histograms, and ``chosen`` says what was chosen in words. The only table has the
-        empty name. An error if the release has no survey, or if these are other tables.
+        ``digest`` is that of the noisy histograms, and ``chosen`` says what was chosen in words. ``meanings`` are those of the
+        columns, where they are others now. The only table has the empty name. An error if the release has no survey, or if these are other tables.
         """
         if "survey" not in self:
             raise InvalidParameter("survey", "must be stated when the release is opened")
@@ -204,7 +205,10 @@ class Certificate(Document):
             detail = "must be what the tables cost: these would be charged otherwise than the release was"
             raise InvalidParameter("after_survey", detail)
         enforced: Json = {"enforced_by": enforced_by, "plan_digest": plan_digest}
-        described = {name: _described(table, None, self.columns.get(name), enforced) for name, table in tables.items()}
+        described = {
+            name: _described(table, None, self.columns.get(name), meanings.get(name, self.meanings[name]), enforced)
+            for name, table in tables.items()
+        }
         own = {"tables": _listed(tables, described)} if _are_named(tables) else described[""]
         return type(self)({**_in_order({**self, **own, "survey": statement.to_json()})})
 

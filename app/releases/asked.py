@@ -16,7 +16,7 @@ from app.ledger.releases import Notes, RecordedRelease, ReleaseState
 from app.ledger.state import Budget, By
 from app.ledger.store import Ledger
 from app.releases.bounds import check_certificate
-from app.releases.schemas.stated import Stated
+from app.releases.schemas.stated import ProvenanceIn, Stated
 from gsh.accounting.composition import Spent, fits
 from gsh.accounting.mechanism import AnyMechanism, Joint, Release
 from gsh.certificate import Certificate, certificate_of
@@ -279,7 +279,12 @@ def drafted(
     return draft
 
 
-def planned(body: Stated, tables: Mapping[str, AnyMechanism]) -> dict[str, Plan]:
+class _WithProvenance(Protocol):
+    @property
+    def provenance(self) -> ProvenanceIn: ...
+
+
+def planned(body: _WithProvenance, tables: Mapping[str, AnyMechanism]) -> dict[str, Plan]:
     """The plan of each table, if a plan of the library enforces the bounds, and has these columns."""
     try:
         found = plan_from_json(body.provenance.plan)

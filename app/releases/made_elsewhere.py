@@ -138,12 +138,14 @@ def chosen_certificate(opened: str, body: SurveyedIn) -> str:
     names = [""] if posted is None else [table.name for table in posted]
     with naming(posted), renamed(*((name, f"/{name}") for name in ("after_survey", "survey", "tables"))):
         release = read_release(body.mechanism, posted)
+        tables = dict(zip(names, mechanisms_of(release), strict=True))
         found = certificate.after_survey(
-            dict(zip(names, mechanisms_of(release), strict=True)),
+            tables,
             digest=body.digest,
             chosen=body.chosen,
             enforced_by=body.provenance.enforced_by,
             plan_digest=body.provenance.plan_digest,
+            meanings={name: plan.meaning for name, plan in planned(body, tables).items()},
         )
     return encoded(found)
 
