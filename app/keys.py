@@ -199,8 +199,45 @@ def seal(as_json: AsJson = False) -> int:
     """
     with _opened() as ledger:
         ledger.keys.seal(now())
+        ledger.signing_keys.seal()
         ledger.seal()
         _list(_described(ledger), as_json)
+    return 0
+
+
+@keys.command("rotate-signing", epilog="Example:  gsh keys rotate-signing --overlap 7d")
+def rotate_signing(
+    overlap: Annotated[
+        str,
+        typer.Option(
+            "--overlap",
+            metavar="TIME",
+            callback=_overlap,
+            help="How long the old one still signs: 7d, 12h, 30m, 0.",
+        ),
+    ] = "1d",
+    as_json: AsJson = False,
+) -> int:
+    """Make a key that signs certificates in place of the present one, next to the ledger.
+
+    It is published at once, at /.well-known/gsh-keys.json, and signs after the overlap. Old ones stay published.
+    """
+    from app.ledger.errors import LedgerUnavailable
+    from app.settings import settings_or_exit
+    from app.signing.signer import KeyPlace, rotate
+
+    settings = settings_or_exit()
+    signs_from = after(now(), 0 if overlap == "0" else int(overlap[:-1]) * _SECONDS[overlap[-1]])
+    with _opened() as ledger:
+        try:
+            made = rotate(ledger, KeyPlace(settings.ledger, settings.signing_key_file), signs_from)
+        except LedgerUnavailable as error:
+            note(str(error))
+            return 2
+    if as_json:
+        show({"id": made.id, "signs_from": made.signs_from}, as_json=True)
+    else:
+        line(f"{made.id} signs from {made.signs_from} on, and is published now.")
     return 0
 
 

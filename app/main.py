@@ -5,7 +5,7 @@ import gc
 import json
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from fastapi import FastAPI
 
@@ -13,6 +13,7 @@ from app import openapi
 from app.access import access_keys
 from app.accounting import account, bound, calibrate, compare, engine, intervals, real_releases, utility
 from app.budgets import budgets
+from app.errors import Busy
 from app.http import health
 from app.http.auth import Authorizer
 from app.http.bodies import BodyQuotas
@@ -23,13 +24,16 @@ from app.http.middleware import GuardMiddleware
 from app.http.problems import handlers
 from app.http.protocol import ConnectionBounds
 from app.http.services import Services
+from app.ledger.errors import LedgerError
 from app.ledger.pool import LedgerPool, LedgerProbe
 from app.ledger.upkeep import HeadNotes, Tidying
 from app.places import Places
+from app.proof import keys as signing_keys
 from app.releases import engines, release, releases, table
 from app.releases.making import ReleaseRules, Releases
 from app.releases.payments import Payments
 from app.settings import Settings
+from app.signing.signer import KeyPlace, Signer
 from app.version import VERSION
 from app.web import endpoints as pages
 from app.web import guide, not_found, problem_pages
@@ -52,6 +56,7 @@ WORKER_MODULES = (
 ENDPOINTS = (
     *(account, engine, bound, calibrate, compare, intervals, utility),
     *(release, table, releases, budgets, engines, access_keys),
+    signing_keys,
     *(real_releases, health, problem_pages, pages, guide),
 )
 """Each has a router. Their order is the order of the OpenAPI document."""
@@ -102,12 +107,17 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         ledger_pool=ledger_pool,
         authorizer=authorizer,
         ledger_probe=LedgerProbe(ledger_pool),
+        signer=Signer(
+            ledger_pool, KeyPlace(settings.ledger, settings.signing_key_file), settings.issuer, settings.public_url
+        ),
     )
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, ConnectionBounds]]:
         await ledger_pool.start()
         tidying = asyncio.create_task(Tidying(ledger_pool, settings.answer_days).run())
+        with suppress(LedgerError, Busy):  # the first request that needs the keys tries again
+            await services.signer.ready()
         quantiles.polynomials()  # made and proven now, so that the first release does not wait for it
         # All objects made so far stay. The collector need not visit them, and the cache's values form no cycles.
         gc.collect()

@@ -158,6 +158,21 @@ class Settings(BaseSettings):
         description="most δ of a release or charge at that ε; more is 422, except to access keys with `admin`",
     )
 
+    signing_key_file: str = Field(
+        default="",
+        description="file with the Ed25519 key that signs certificates (PKCS#8, PEM); if empty, it is made next to the "
+        "SQLite database, and a ledger on a server signs nothing",
+    )
+    issuer: str = Field(
+        default="", max_length=200, description="who signs, in words for people: the name of the organisation"
+    )
+    public_url: str = Field(
+        default="",
+        max_length=1000,
+        description="the address of this service for everyone, such as `https://gsh.example.org`: it is published with "
+        "the signing keys",
+    )
+
     heads_file: str = Field(
         default="",
         description="file to which changed heads of budgets are appended each hour; if empty, they are log lines",

@@ -67,6 +67,7 @@ ALLOWED = {
     "gsh/duckdb": (BASE - {"gsh.wire"})
     | {"gsh.accounting", "gsh.certificate", "gsh.client", "gsh.duckdb", "gsh.events", "gsh.library", "gsh.results"}
     | {"gsh.certificate_words", "gsh.surveyed"},
+    "app/proof": {"app.http", "app.schemas"},
     "gsh/proof": {"gsh.certificate", "gsh.errors", "gsh.proof"},
     "gsh/cli": {"gsh"},
     "gsh/errors.py": set(),
@@ -81,6 +82,7 @@ ALLOWED = {
     "app/workers": {"gsh.accounting", "gsh.histogram", "app.errors", "app.places", "app.schemas", "app.workers"},
     "app/schemas": {"gsh.accounting", "gsh.surveyed", "gsh.wire", "app.ledger", "app.schemas"},
     "app/http": {"gsh", "app.errors", "app.http", "app.ledger", "app.places", "app.schemas", "app.settings"}
+    | {"app.signing"}
     | {"app.version", "app.workers"},
     "app/web": {"app.http", "app.ledger", "app.schemas", "app.web"},
     "app/accounting": {"gsh", "app.accounting", "app.errors", "app.http", "app.schemas", "app.workers"},
@@ -113,7 +115,8 @@ ALLOWED = {
     "app/settings.py": set(),
     "app/commands.py": {"app.keys", "app.verify"},
     "app/main.py": {"app", "gsh"},
-    "app/keys.py": {"gsh.cli", "app.ledger", "app.settings"},
+    "app/signing": {"gsh.errors", "gsh.proof", "app.ledger"},
+    "app/keys.py": {"gsh.cli", "app.ledger", "app.signing", "app.settings"},
     "app/verify.py": {"gsh.cli", "app.ledger", "app.settings"},
     "app/__main__.py": {"app.server"},
     "app/version.py": set(),

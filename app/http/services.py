@@ -12,6 +12,7 @@ from app.http.workload import in_pool
 from app.ledger.pool import LedgerPool, LedgerProbe
 from app.places import Places
 from app.settings import Settings
+from app.signing.signer import Signer
 from app.workers.pool import WorkerPool
 from app.workers.work_bounds import AT_ONCE
 from gsh.accounting.curve_cache import CurveCache
@@ -45,6 +46,7 @@ class Services:
     ledger_pool: LedgerPool
     authorizer: Authorizer
     ledger_probe: LedgerProbe
+    signer: Signer
 
     async def to_domain(self, request: Request, schema: _Described[T_co], work: float, pool: WorkerPool) -> T_co:
         """The value that a schema describes. A worker makes it if its ``work`` takes long."""

@@ -61,6 +61,7 @@ from app.ledger.releases import (
 from app.ledger.renewing import check_open, find_paying, make_period
 from app.ledger.repeats import has_same_bytes, released_for, used_by
 from app.ledger.secret import Secret
+from app.ledger.signing_keys import SigningKeys
 from app.ledger.state import UNREADABLE, Budget, By, Entry, HistoryFault, Settings, check_history
 from gsh.accounting.budget_limits import Limit, same_proportion
 from gsh.accounting.composition import Cost, Part
@@ -94,6 +95,7 @@ class Ledger:
         self.secret = secret
         self.keys = KeyTable(connections, secret)
         self.heads = HeadTable(connections, self.keys)
+        self.signing_keys = SigningKeys(connections, secret)
         self._seeds_left = True
         """Whether files of the database may still have deleted seeds: an earlier process may have left some."""
 

@@ -39,6 +39,7 @@ TAGS = [
     },
     {"name": "budgets", "description": "Limits on the privacy cost of all releases about the same users."},
     {"name": "access keys", "description": "Who may do what, and the history of access."},
+    {"name": "proof", "description": "Who signs certificates, and whether a file is as it was released."},
     {"name": "service", "description": "Health, version, metrics, and the meaning of problems."},
 ]
 _ACCESS_KEY = {

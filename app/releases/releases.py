@@ -37,6 +37,7 @@ from app.releases.schemas.releases import (
 )
 from app.schemas.scalars import BudgetName
 from gsh.histogram.file_formats import JSON, MEDIA_TYPES, ZIP
+from gsh.proof.envelopes import statement_of
 
 __all__ = ["router"]
 
@@ -162,13 +163,26 @@ async def get_answer(
     | CERTIFICATE_PROBLEMS
     | {200: {"description": "The certificate.", "content": {_YAML: _TEXT, _HTML: _TEXT}}},
 )
-async def get_certificate(request: Request, key: ReleaseInPath) -> Response:
+async def get_certificate(
+    request: Request,
+    key: ReleaseInPath,
+    signed: Annotated[
+        bool, Query(title="Signed", description="The certificate in a signed envelope (DSSE, in-toto), as JSON.")
+    ] = False,
+) -> Response:
     """JSON, or YAML for the registry of deployments (`Accept: application/yaml`), or a page to print (`text/html`).
 
-    Its `record` names the entry, the head of the history and the hash of the answer.
+    Its `record` names the entry, the head of the history and the hash of the answer. With `signed` it is the predicate
+    of an in-toto statement in a DSSE envelope, whose subjects are the digests of the rows and of the answer.
     """
     release = await visible_release(request, key)
     _check_certificate(release)
+    if signed:
+        statement = await with_certificate(request, release, _statement, without_answer(release))
+        envelope = await services_of(request).signer.sealed(statement)
+        if envelope is None:
+            raise InvalidQuery(("signed", "must be omitted: this service has no signing key (GSH_SIGNING_KEY_FILE)"))
+        return Response(envelope, media_type=JSON, headers=content_disposition(release.key, "sig.json", "inline"))
     media_type = preferred(request, (JSON, _YAML, _HTML))
     if media_type is None:
         raise HTTPException(406)
@@ -229,6 +243,10 @@ def _bound_to(ledger: Ledger, access: Access) -> list[str] | None:
 def _check_certificate(release: RecordedRelease) -> None:
     if not release.notes.certificate:
         raise NoCertificate
+
+
+def _statement(release: RecordedRelease) -> bytes:
+    return statement_of(certificate_of(release))
 
 
 def _certificate_as(media_type: str, release: RecordedRelease) -> str:

@@ -11,6 +11,7 @@ canonical form of JSON is needed.
 
 import base64
 import binascii
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,16 @@ from gsh.certificate import Certificate
 from gsh.errors import InvalidParameter, ProofError
 from gsh.proof.keys import KeySet, SigningKey
 
-__all__ = ["PAYLOAD_TYPE", "Signed", "Subject", "opened", "pre_authentication", "sealed", "statement_of"]
+__all__ = [
+    "PAYLOAD_TYPE",
+    "Signed",
+    "Subject",
+    "opened",
+    "pre_authentication",
+    "sealed",
+    "statement_of",
+    "subjects_of",
+]
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 _STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -45,8 +55,22 @@ class Signed:
     key_id: str
 
 
-def statement_of(certificate: Certificate, subjects: Sequence[Subject]) -> bytes:
+def subjects_of(certificate: Certificate) -> tuple[Subject, ...]:
+    """What a certificate is about: the rows of each table, the bytes of the answer, and what an engine committed.
+
+    A certificate that knows none of them is about itself.
+    """
+    found = [Subject(f"rows of {name}" if name else "rows", each.sha256) for name, each in certificate.contents.items()]
+    record = certificate.get("record") or {}
+    found += [Subject("answer", record["answer_sha256"])] if record.get("answer_sha256") else []
+    found += [Subject("committed", record["committed_digest"])] if record.get("committed_digest") else []
+    itself = hashlib.sha256(certificate.to_json().encode()).hexdigest()
+    return tuple(found) or (Subject("certificate", itself),)
+
+
+def statement_of(certificate: Certificate, subjects: Sequence[Subject] | None = None) -> bytes:
     """The statement of a certificate about its subjects, as JSON."""
+    subjects = subjects_of(certificate) if subjects is None else subjects
     document = {
         "_type": _STATEMENT_TYPE,
         "subject": [{"name": each.name, "digest": {"sha256": each.sha256}} for each in subjects],

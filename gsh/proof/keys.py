@@ -127,10 +127,12 @@ class KeySet:
     """By their ids."""
     issuer: str | None = None
     """Who says that these are its keys."""
+    address: str | None = None
+    """Where the issuer publishes them."""
 
     @staticmethod
-    def of(keys: Iterable[PublicKey], issuer: str | None = None) -> "KeySet":
-        return KeySet({key.id: key for key in keys}, issuer)
+    def of(keys: Iterable[PublicKey], issuer: str | None = None, address: str | None = None) -> "KeySet":
+        return KeySet({key.id: key for key in keys}, issuer, address)
 
     @staticmethod
     def from_json(given: object) -> "KeySet":
@@ -143,12 +145,14 @@ class KeySet:
         for each, key in zip(listed, keys, strict=True):
             if each.get("kid", key.id) != key.id:
                 raise InvalidParameter("keys", "must have the thumbprint of each key (RFC 7638) as its kid")
-        issuer = given.get("issuer")
-        return KeySet.of(keys, issuer if isinstance(issuer, str) else None)
+        issuer, address = (given.get(name) for name in ("issuer", "address"))
+        texts = (each if isinstance(each, str) else None for each in (issuer, address))
+        return KeySet.of(keys, *texts)
 
     def to_json(self) -> dict[str, Any]:
         keys = [{**key.jwk, "kid": name, "use": "sig", "alg": "EdDSA"} for name, key in self.keys.items()]
-        return {"keys": keys} | ({} if self.issuer is None else {"issuer": self.issuer})
+        about = {"issuer": self.issuer, "address": self.address}
+        return {name: text for name, text in about.items() if text is not None} | {"keys": keys}
 
     def signer_of(self, message: bytes, signatures: Iterable[tuple[str, bytes]]) -> PublicKey:
         """The key by which one of the signatures is; each is named by the id of its key."""
