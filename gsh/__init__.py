@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from gsh.events.published import Published
     from gsh.events.surveys.result import Survey
     from gsh.library.accuracy import Interval, Intervals, Total, Totals, intervals, rest, total, utility
+    from gsh.library.auditing import Audit, audit
+    from gsh.library.dp_events import GaussianAndDelta, dp_event
     from gsh.library.engines import EnginePrivacy, engine
     from gsh.library.groups import Groups, release
     from gsh.library.means import means, ratios
@@ -54,6 +56,7 @@ __all__ = [
     "AccountingError",
     "Aggregates",
     "AsyncClient",
+    "Audit",
     "Calibration",
     "Client",
     "Comparison",
@@ -62,6 +65,7 @@ __all__ = [
     "Error",
     "EventsError",
     "FileError",
+    "GaussianAndDelta",
     "Groups",
     "InfeasibleTarget",
     "Interval",
@@ -93,11 +97,13 @@ __all__ = [
     "Utility",
     "__version__",
     "add_deltas",
+    "audit",
     "box",
     "calibrate",
     "calibrate_tables",
     "compare",
     "compare_tables",
+    "dp_event",
     "duckdb",
     "engine",
     "exact",
@@ -143,6 +149,8 @@ _NAMES = {
     "gsh.events.published": ("Published",),
     "gsh.events.surveys.result": ("Survey",),
     "gsh.library.accuracy": ("Interval", "Intervals", "Total", "Totals", "intervals", "rest", "total", "utility"),
+    "gsh.library.auditing": ("Audit", "audit"),
+    "gsh.library.dp_events": ("GaussianAndDelta", "dp_event"),
     "gsh.library.engines": ("EnginePrivacy", "engine"),
     "gsh.library.groups": ("Groups", "release"),
     "gsh.library.means": ("means", "ratios"),

@@ -205,7 +205,9 @@ def test_no_module_has_a_catch_all_name() -> None:
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SERVICE = (ROOT / "service" / "requirements.txt").read_text().splitlines()[1:]
-EXTRAS = [each for extra in ("duckdb", "proof", "spark") for each in PROJECT["optional-dependencies"][extra]]
+EXTRAS = [
+    each for extra in ("dp-accounting", "duckdb", "proof", "spark") for each in PROJECT["optional-dependencies"][extra]
+]
 
 
 def distributions(requirements: list[str]) -> set[str]:

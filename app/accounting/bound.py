@@ -12,11 +12,13 @@ from app.http.json_route import JsonRoute
 from app.http.problems import ACCESS_PROBLEMS, PROBLEMS
 from app.http.services import services_of
 from app.http.workload import in_pool
+from gsh.accounting.mechanism import Mechanism
 from gsh.errors import renamed
 from gsh.events.bounding import commented_query, default_kinds
 from gsh.events.dialects import DIALECTS
 from gsh.events.lots import new_salt
 from gsh.events.plan import Plan, make_plan
+from gsh.events.terms import terms_for
 
 __all__ = ["router"]
 
@@ -42,7 +44,8 @@ async def post_bound(
     """The SQL query that turns raw events into groups, and enforces C_u, τ, the ranges and the caps of columns.
 
     Run it on your own engine, and send its result to `/release/table`. Sums are whole numbers of their unit. The query
-    adds no noise. The service never sees the events.
+    adds no noise, unless there is a `mechanism`: then the engine adds it and drops small groups, and the result is
+    private. Charge it first (`/budgets/{id}/charges`). The service never sees the events.
     """
     return await in_pool(request, services_of(request).accounting, _answer, body)
 
@@ -56,7 +59,9 @@ def _answer(body: BoundRequest) -> BoundAnswer:
     ]
     needed += [("sum", name, each.scale) for each, name in plan.sources]
     with renamed(*_places(body)):
-        query = commented_query(plan, body.dialect, body.source)
+        noise = None if body.mechanism is None else terms_for(plan, mechanism=body.mechanism.to_domain()).only
+        assert noise is None or isinstance(noise, Mechanism)
+        query = commented_query(plan, body.dialect, body.source, noise)
     return BoundAnswer.model_validate(
         {
             "dialect": body.dialect,

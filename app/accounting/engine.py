@@ -85,5 +85,6 @@ def _answered(body: EngineRequest) -> EngineAnswer:
         scale=found.scale,
         threshold=found.threshold,
         keeps=found.keeps,
+        charge_refusal=found.charge_refusal,
         claims=[ClaimOut(**asdict(each)) for each in found.claims],
     )

@@ -1,5 +1,7 @@
-"""gsh audit: what a sparse histogram costs that another engine makes."""
+"""gsh audit: what a sparse histogram costs that another engine makes, and whether a program is that engine."""
 
+import shlex
+import subprocess
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,6 +12,9 @@ from gsh.cli.errors import Code, Refusal
 from gsh.cli.output import AsJson, Sheet, note, number, show
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from gsh.library.auditing import Audit
     from gsh.library.engines import EnginePrivacy
 
 __all__ = ["commands"]
@@ -54,12 +59,28 @@ def audit(
         float | None,
         typer.Option("--delta", help="δ at which to compute the smallest ε; with --epsilon, what the tool was given."),
     ] = None,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="COMMAND",
+            help="Check a program: it reads events as CSV (user,key), and writes what it publishes as CSV (key,count).",
+        ),
+    ] = None,
+    blocks: Annotated[
+        int, typer.Option("--blocks", help="With --run: how many copies of the neighbouring tables a run has.")
+    ] = 2000,
+    runs: Annotated[int, typer.Option("--runs", help="With --run: how often the program runs.")] = 2,
+    bounded: Annotated[
+        bool, typer.Option("--bounded", help="With --run: the program expects events that are bounded already.")
+    ] = False,
     lists: Annotated[bool, typer.Option("--list", help="List the tools with their sources, and end.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """What a sparse histogram costs that another engine makes: certified (ε, δ) next to what the tool claims.
 
-    The proof and what must hold of the engine are in docs/math/engines.md.
+    With --run, a program is run on neighbouring tables: does it show more than is certified for such an engine? The
+    proof, what must hold of the engine, and what a run can find are in docs/math/engines.md.
     """
     if lists:
         _show_tools(as_json=as_json)
@@ -68,6 +89,25 @@ def audit(
         raise Refusal(Code.INVALID, "--c-u: is missing", "the most groups in which one user is counted")
     import gsh  # noqa: PLC0415 - loads numpy
 
+    if run is not None:
+        _check_alone(preset=preset, l_inf=l_inf, l1=l1, l2=l2, seed=seed, delta=delta)
+        _show_audit(
+            gsh.audit(
+                _Program(run),
+                noise=_needed("--noise", noise),
+                scale=_needed("--scale", scale),
+                c_u=c_u,
+                threshold=_needed("--threshold", threshold),
+                tau=1 if tau is None else tau,
+                keeps=keeps or ">=",
+                epsilon=epsilon,
+                blocks=blocks,
+                runs=runs,
+                is_bounded=bounded,
+            ),
+            as_json=as_json,
+        )
+        return
     found = gsh.engine(
         preset=preset,
         noise=noise,
@@ -122,3 +162,72 @@ def _show_tools(*, as_json: bool) -> None:
         for each in tools
     ]
     show(tools, Sheet(("preset", "tool", "noise", "keeps", "given"), rows), as_json=as_json)
+
+
+def _check_alone(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise Refusal(Code.INVALID, f"{option}: must be omitted with --run", "the program is what is checked")
+
+
+def _needed(option: str, value: Any) -> Any:
+    if value is None:
+        raise Refusal(Code.INVALID, f"{option}: is missing", "--run compares the program with an engine as described")
+    return value
+
+
+class _Program:
+    """A program that reads events and writes what it publishes, as a function."""
+
+    def __init__(self, command: str) -> None:
+        try:
+            self._words = shlex.split(command)
+        except ValueError:
+            self._words = []
+        if not self._words:
+            raise Refusal(Code.INVALID, "--run: must be a command", "such as --run 'python my_engine.py'")
+
+    def __call__(self, events: "pa.Table") -> "pa.Table":
+        import pyarrow as pa  # noqa: PLC0415
+        from pyarrow import csv  # noqa: PLC0415
+
+        written = pa.BufferOutputStream()
+        csv.write_csv(events, written)
+        try:
+            done = subprocess.run(  # noqa: S603 - the command of the person who calls this
+                self._words, input=written.getvalue().to_pybytes(), stdout=subprocess.PIPE, check=True
+            )
+        except subprocess.CalledProcessError as error:
+            detail = f"--run: the program ended with {error.returncode}"
+            raise Refusal(Code.OTHER, detail, "its own error is above, if it wrote one") from None
+        except FileNotFoundError:
+            raise Refusal(Code.INVALID, f"--run: there is no program {self._words[0]}", "check the path") from None
+        kinds = {"key": pa.string(), "count": pa.float64()}
+        options = csv.ConvertOptions(column_types=kinds, include_columns=list(kinds))
+        try:
+            return csv.read_csv(pa.py_buffer(done.stdout), convert_options=options)
+        except (pa.ArrowInvalid, KeyError):
+            hint = "such as: key,count, and then a line per published group"
+            raise Refusal(Code.INVALID, "--run: must write CSV with the columns key and count", hint) from None
+
+
+def _show_audit(found: "Audit", *, as_json: bool) -> None:
+    """The evidence and the faults. Faults are exit code 1."""
+    rows = [
+        [
+            number(each.epsilon),
+            f"{each.groups_at_tau} of {each.groups}",
+            each.direction,
+            number(max(each.shown, 0.0), 4),
+            number(each.certified, 4),
+        ]
+        for each in found.evidence
+    ]
+    columns = ("epsilon", "groups at tau", "a user is", "delta at least", "certified")
+    document = asdict(found) | {"is_as_stated": found.is_as_stated}
+    show(document, Sheet(columns, rows, frozenset({0, 3, 4})), as_json=as_json)
+    if found.faults:
+        listed = "; ".join(f"{each.rule}: {each.detail}" for each in found.faults)
+        raise Refusal(Code.OTHER, f"the program is not the engine as described: {listed}")
+    note(f"gsh: no fault was found in {found.blocks} pairs of neighbours; this is no proof that there is none")

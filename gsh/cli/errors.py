@@ -33,7 +33,7 @@ class Code(IntEnum):
 
 MEANINGS = {
     0: "it worked",
-    Code.OTHER: "anything else; for `gsh verify`: something is not as it was recorded",
+    Code.OTHER: "anything else; for `gsh verify` and `gsh audit --run`: something is not as it was stated",
     Code.INVALID: "a wrong option, file or table",
     Code.INFEASIBLE: "no mechanism meets the target",
     Code.BUDGET: "the release exceeds the remaining budget, or too little of it is left",
@@ -68,9 +68,9 @@ _OPTIONS = {
     "weights": "--weight",
 }
 _NAMED_ALIKE = (
-    "budget by c_u count counts delta description dialect epsilon keeps keys l1 l2 l_inf level mechanism most_sigma "
-    "mu_0 noise once preset public_keys reason releases retries salt scale seed sigma survey_share survey_sigma tau "
-    "tau_star threshold unprotected user"
+    "blocks budget by c_u count counts delta description dialect epsilon keeps keys l1 l2 l_inf level mechanism "
+    "most_sigma mu_0 noise once preset public_keys reason releases retries run runs salt scale seed sigma survey_share "
+    "survey_sigma tau tau_star threshold unprotected user"
 )
 _OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in _NAMED_ALIKE.split()}
 """The option that has the parameter of an error."""

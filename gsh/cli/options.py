@@ -289,6 +289,8 @@ def mechanisms_in(document: Any) -> "Mechanisms":
 
     if isinstance(document, dict) and "tables" in document:
         return _certified(document)
+    if isinstance(document, dict) and document.get("charge_refusal"):  # of gsh audit
+        raise Refusal(Code.INVALID, f"--mechanism: must be one with Gaussian noise: {document['charge_refusal']}")
     inner = document.get("mechanism") if isinstance(document, dict) else None
     return {"": release_from_json(document if inner is None else inner)}
 

@@ -97,7 +97,7 @@ def preview(
 @commands.command(epilog="Example:  gsh bound --dialect postgres --from views --user user_id --by url,country --c-u 16")
 def bound(
     dialect: Annotated[
-        Literal["duckdb", "postgres", "spark", "snowflake", "bigquery"],
+        Literal["duckdb", "postgres", "spark", "snowflake", "bigquery", "presto", "trino"],
         typer.Option("--dialect", help="The SQL of which engine."),
     ],
     user: options.User,
@@ -118,11 +118,15 @@ def bound(
         str | None,
         typer.Option("--salt", metavar="HEX", help="32 hexadecimal digits: the same salt keeps the same groups."),
     ] = None,
+    sigma: options.Sigma = None,
+    tau_star: options.TauStar = None,
+    mechanism: options.MechanismFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the query that bounds each user and counts the groups: send its result to gsh release.
 
-    Without --type, users and group keys are taken as text, sums without a unit as integers, and others as doubles.
+    Without --type, users and group keys are taken as text, sums without a unit as integers, and others as doubles. With
+    --sigma and --tau-star, or --mechanism, the engine adds the noise itself and drops small groups: presto can.
     """
     from gsh.events.bounding import commented_query  # noqa: PLC0415
     from gsh.events.lots import new_salt  # noqa: PLC0415 - loads numpy
@@ -136,7 +140,16 @@ def bound(
         salt=salt or new_salt(),
         names=options.named(count),
     )
-    query = commented_query(plan, dialect, source)
+    noise = None
+    if mechanism is not None or sigma is not None or tau_star is not None:
+        from gsh.accounting.mechanism import Mechanism  # noqa: PLC0415
+        from gsh.events.terms import terms_for  # noqa: PLC0415
+
+        numbers = (None, None, None, None) if mechanism is not None else (c_u, chosen, tau_star, sigma)
+        checked = terms_for(plan, mechanism=options.mechanism_of(mechanism, *numbers)).only
+        assert isinstance(checked, Mechanism)
+        noise = checked
+    query = commented_query(plan, dialect, source, noise)
     if as_json:
         show({"dialect": dialect, "query": query, "plan": plan.to_json(), "plan_digest": plan.digest}, as_json=True)
     else:

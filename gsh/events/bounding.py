@@ -19,10 +19,14 @@ user in a group, and ``lots.order_sql`` for the order.
 """
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import TypeAlias
 
+from gsh.accounting.mechanism import Mechanism
+from gsh.errors import InvalidParameter
 from gsh.events.dialects import DIALECTS, Dialect, check_characters, dialect_named
 from gsh.events.kinds import Kind, digits, family
 from gsh.events.lots import order_sql
@@ -34,6 +38,7 @@ __all__ = [
     "clipped",
     "commented_query",
     "default_kinds",
+    "noisy_query",
     "ranked_query",
     "record_units",
     "table_name",
@@ -60,20 +65,70 @@ def bounding_query(
     """The aggregates of the plan. ``source`` is a table, or a subquery in parentheses, in the dialect."""
     sql = dialect_named(dialect)
     keys, sums = _inner(plan)
+    steps = _bounded(plan, kinds, sql, source)
+    named = [*_named_keys(plan, sql), f"COUNT(*) AS {sql.identifier(plan.count)}"]
+    named += [
+        f"SUM({sql.widened.format(value)}) AS {sql.identifier(each.column)}"
+        for value, each in zip(sums, plan.measures, strict=True)
+    ]
+    having = [] if is_partial else _having(plan)
+    result = _select(named, list(steps)[-1], f"GROUP BY {', '.join(keys)}", *having)
+    return _with(sql, steps, result)
+
+
+def noisy_query(plan: Plan, kinds: Mapping[str, Kind], dialect: str, source: str, mechanism: Mechanism) -> str:
+    """The private groups of the plan, if the engine has functions that add Gaussian noise to whole numbers.
+
+    The noisy count is rounded, so it is compared with T = ⌈τ* + ½⌉: before rounding that is T − ½ ≥ τ*.
+    [docs/math/engines.md] The test reads the count that is published: a second call would draw again.
+    """
+    sql = dialect_named(dialect)
+    if sql.noisy_count is None or sql.noisy_sum is None:
+        able = ", ".join(each.name for each in DIALECTS.values() if each.noisy_count is not None)
+        raise InvalidParameter("mechanism", f"must be omitted for {dialect}: only {able} adds the noise itself")
+    keys, sums = _inner(plan)
+    steps = _bounded(plan, kinds, sql, source)
+    named = _named_keys(plan, sql)
+    named.append(f"{sql.noisy_count.format(mechanism.sigma)} AS {sql.identifier(plan.count)}")
+    for value, each, sigma in zip(sums, plan.measures, _sigmas(mechanism), strict=True):
+        noisy = sql.noisy_sum.format(sql.as_double(value), sigma / each.step)
+        named.append(f"{noisy} * {sql.as_double(repr(each.step))} AS {sql.identifier(each.column)}")
+    group = f"GROUP BY {', '.join(keys)}"
+    steps["_noisy"] = _select(named, list(steps)[-1], group, *_having(plan))
+    columns = [sql.identifier(name) for name in (*plan.by, plan.count, *(each.column for each in plan.measures))]
+    kept = f"WHERE {sql.identifier(plan.count)} >= {math.ceil(Fraction(mechanism.tau_star) + Fraction(1, 2))}"
+    return _with(sql, steps, _select(columns, "_noisy", kept))
+
+
+def _sigmas(mechanism: Mechanism) -> list[float]:
+    """The noise of each further column, rounded up."""
+    if mechanism.aggregates is None:
+        return []
+    matrix = mechanism.aggregates.covariance
+    if any(entry for row, line in enumerate(matrix) for column, entry in enumerate(line) if row != column):
+        raise InvalidParameter("mechanism/aggregates/covariance", "must be diagonal: the engine adds noise by columns")
+    return [math.nextafter(math.sqrt(line[place]), math.inf) for place, line in enumerate(matrix)]
+
+
+def _named_keys(plan: Plan, sql: Dialect) -> list[str]:
+    keys, _ = _inner(plan)
+    return [f"{key} AS {sql.identifier(name)}" for key, name in zip(keys, plan.by, strict=True)]
+
+
+def _having(plan: Plan) -> list[str]:
+    """Groups with fewer than τ users go, by their true count."""
+    return [] if plan.tau <= 1 else [f"HAVING COUNT(*) >= {plan.tau}"]
+
+
+def _bounded(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str) -> dict[str, Lines]:
+    """The steps to one row per user and group, with all bounds on the user."""
+    keys, sums = _inner(plan)
     parts = [("_user", kinds[plan.user]), *((key, kinds[name]) for key, name in zip(keys, plan.by, strict=True))]
     steps = _ranked(plan, kinds, sql, source)
     steps["_kept"] = _select(["_user", *keys, *sums], "_ranked", f"WHERE _place <= {plan.c_u}")
     if any(each.groups is not None for each in plan.measures):
         steps |= _capped(plan, sql, parts, sums)
-    named = [f"{key} AS {sql.identifier(name)}" for key, name in zip(keys, plan.by, strict=True)]
-    named.append(f"COUNT(*) AS {sql.identifier(plan.count)}")
-    named += [
-        f"SUM({sql.widened.format(value)}) AS {sql.identifier(each.column)}"
-        for value, each in zip(sums, plan.measures, strict=True)
-    ]
-    having = [] if is_partial or plan.tau <= 1 else [f"HAVING COUNT(*) >= {plan.tau}"]
-    result = _select(named, list(steps)[-1], f"GROUP BY {', '.join(keys)}", *having)
-    return _with(sql, steps, result)
+    return steps
 
 
 def ranked_query(plan: Plan, kinds: Mapping[str, Kind], dialect: str, source: str) -> str:
@@ -260,18 +315,24 @@ def default_kinds(plan: Plan) -> dict[str, Kind]:
     return plan.default_kinds()
 
 
-def commented_query(plan: Plan, dialect: str, source: str) -> str:
-    """The query, what it enforces, and whether our tests run it on the engine."""
+def commented_query(plan: Plan, dialect: str, source: str, mechanism: Mechanism | None = None) -> str:
+    """The query, what it enforces, and whether our tests run it on the engine.
+
+    With a mechanism, the engine adds the noise and drops small groups.
+    """
     kinds = plan.kinds_in(dict(default_kinds(plan)))
-    checked = (
-        "tested on this engine" if DIALECTS[dialect].is_executed else "not executed here: only its syntax is tested"
-    )
+    table = table_name(dialect, source)
     lines = [
-        f"-- For {dialect}, {checked}.",
+        f"-- For {dialect}, {DIALECTS[dialect].tested}.",
         f"-- Each user counts in at most {plan.c_u} groups, chosen by a hash of that user's own records.",
     ]
     lines += [f"-- {_on_one_line(each.name)}: {_bounds_of(each)}" for each in plan.measures]
-    return "\n".join([*lines, f"{bounding_query(plan, kinds, dialect, table_name(dialect, source))};", ""])
+    if mechanism is None:
+        query = bounding_query(plan, kinds, dialect, table)
+    else:
+        query = noisy_query(plan, kinds, dialect, table, mechanism)
+        lines.append("-- The result is private, and nothing else may be published of these groups. Give it no seed.")
+    return "\n".join([*lines, f"{query};", ""])
 
 
 def _bounds_of(each: Measure) -> str:

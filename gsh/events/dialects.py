@@ -1,17 +1,20 @@
 """SQL dialects: how each spells the few things that the lots and the bounds need.
 
-Tests execute DuckDB, PostgreSQL and Spark against the reference. Snowflake and BigQuery are only parsed.
+Tests execute DuckDB, PostgreSQL and Spark against the reference. Presto and Trino are translated to DuckDB first, and
+Snowflake and BigQuery are only parsed.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Literal
 
 from gsh.arguments import text
 from gsh.errors import InvalidParameter
 from gsh.events.kinds import Kind, digits, family
 
-__all__ = ["DIALECTS", "Dialect", "check_characters", "dialect_named"]
+__all__ = ["DIALECTS", "Dialect", "DialectName", "check_characters", "dialect_named"]
+
+DialectName = Literal["duckdb", "postgres", "spark", "snowflake", "bigquery", "presto", "trino"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,8 @@ class Dialect:
     """The canonical text of a value, by the family of its kind; else a cast."""
     is_executed: bool = True
     """Whether our tests run the queries on the engine itself."""
+    is_translated: bool = False
+    """Whether our tests translate the queries to DuckDB, and run them there."""
     quote: str = '"'
     """The mark around names."""
     escapes: bool = False
@@ -50,6 +55,19 @@ class Dialect:
     replaces_variables: bool = False
     """Whether the engine replaces ${...} in the text of a query, also inside quotes. Spark's reader of Parquet does it
     with names too, and then reads nulls."""
+
+    noisy_count: str | None = None
+    """The number of rows with Gaussian noise of the standard deviation ``{0}``, rounded; None: the engine adds none."""
+    noisy_sum: str | None = None
+    """The sum of ``{0}`` with noise of the standard deviation ``{1}``."""
+
+    @property
+    def tested(self) -> str:
+        """How the queries were tested, in words."""
+        if self.is_executed:
+            return "tested on this engine"
+        how = "tested in a translation to DuckDB" if self.is_translated else "only its syntax is tested"
+        return f"not executed here: {how}"
 
     def check_name(self, pointer: str, name: str) -> None:
         """Refuse a name that the engine would read as another one, although it is quoted."""
@@ -204,8 +222,33 @@ _BIGQUERY = Dialect(
     },
 )
 
+_MICROSECONDS = (
+    "CAST(date_diff('second', TIMESTAMP '1970-01-01 00:00:00{zone}', date_trunc('second', {{0}})) * 1000000 "
+    "+ CAST(rpad(COALESCE(regexp_extract(CAST({{0}} AS {{2}}), '\\.([0-9]+)', 1), '0'), 6, '0') AS BIGINT) AS {{2}})"
+)
+_TRINO = Dialect(
+    name="trino",
+    is_executed=False,
+    is_translated=True,
+    string="VARCHAR",
+    added="CAST({0} AS DECIMAL(20, 0))",  # SUM of BIGINT would overflow
+    widened="CAST({0} AS DECIMAL(20, 0))",
+    md5="lower(to_hex(md5(to_utf8({0}))))",
+    is_nan="is_nan({0})",
+    texts={
+        "decimal": "regexp_replace(CAST({0} AS {2}), '\\.?0+$', '')",  # it has a point
+        "date": "CAST(date_diff('day', DATE '1970-01-01', {0}) AS {2})",
+        "timestamp": _MICROSECONDS.format(zone=""),
+        "timestamp_ns": _NONE,
+        "timestamptz": _MICROSECONDS.format(zone=" UTC"),
+    },
+)
+_PRESTO = replace(
+    _TRINO, name="presto", noisy_count="noisy_count_gaussian(1, {0!r})", noisy_sum="noisy_sum_gaussian({0}, {1!r})"
+)
+
 DIALECTS: Final[Mapping[str, Dialect]] = {
-    dialect.name: dialect for dialect in (_DUCKDB, _POSTGRES, _SPARK, _SNOWFLAKE, _BIGQUERY)
+    dialect.name: dialect for dialect in (_DUCKDB, _POSTGRES, _SPARK, _SNOWFLAKE, _BIGQUERY, _PRESTO, _TRINO)
 }
 
 

@@ -12,6 +12,7 @@ from gsh.accounting.engines.curves import (
     at_epsilon,
     histogram_of,
 )
+from gsh.accounting.engines.gaussian import GaussianNoise
 from gsh.accounting.engines.noise import AnyKind, Keeps, NoiseKind
 from gsh.accounting.engines.presets import Claim, Preset, claims_of, preset_named
 from gsh.accounting.engines.scan import Histogram
@@ -50,6 +51,8 @@ class EnginePrivacy:
     keeps: Keeps
     claims: tuple[Claim, ...]
     """What the tool of the preset says that this costs; without a preset, the tools with this noise and this test."""
+    charge_refusal: str | None
+    """Why no budget can be charged for it; None if one can, for ``mechanism``."""
 
 
 def engine(
@@ -179,7 +182,18 @@ def _answer(histogram: Histogram, point: EnginePoint, claims: tuple[Claim, ...])
         threshold=float(histogram.threshold) if has_threshold else None,
         keeps=histogram.keeps,
         claims=claims,
+        charge_refusal=_charge_refusal(histogram),
     )
+
+
+def _charge_refusal(histogram: Histogram) -> str | None:
+    if as_mechanism(histogram) is not None:
+        return None
+    if not histogram.reach.is_counted_once:
+        return "a budget adds up what users cost who are counted once in a group, and this engine counts rows"
+    if not isinstance(histogram.noise, GaussianNoise):
+        return f"a budget adds up mu_squared and hazard, which {histogram.noise.kind} noise does not have"
+    return "a budget adds up mu_squared and hazard, and the threshold is not above tau"
 
 
 _METHODS = {

@@ -132,6 +132,11 @@ class Measure:
         return Fraction(self.scale) if self.digits is None else Fraction(1, 10**self.digits)
 
     @property
+    def step(self) -> float:
+        """What the whole numbers of an engine are counted in."""
+        return float(self._step)
+
+    @property
     def _step(self) -> Fraction:
         return self._unit / 2 if self.kind == "mean" else self._unit
 

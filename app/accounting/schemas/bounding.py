@@ -5,16 +5,16 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
+from app.schemas.mechanism import MechanismIn
 from app.schemas.scalars import MOST_COLUMNS, ColumnName, GroupsPerUser
 from app.schemas.strict import Strict, without_default
+from gsh.events.dialects import DialectName
 
 __all__ = ["BOUND_EXAMPLES", "BoundAnswer", "BoundRequest", "EventsIn", "MeanIn", "NeededColumn", "SumIn"]
 
 SqlDialect = TypeAliasType(
     "SqlDialect",
-    Annotated[
-        Literal["duckdb", "postgres", "spark", "snowflake", "bigquery"], Field(description="The SQL of an engine.")
-    ],
+    Annotated[DialectName, Field(description="The SQL of an engine.")],
 )
 ColumnRole = TypeAliasType(
     "ColumnRole", Annotated[Literal["user", "key", "sum"], Field(description="What a column of the events is for.")]
@@ -132,6 +132,13 @@ class BoundRequest(Strict):
         description="32 hexadecimal digits: the same salt keeps the same groups. Null: a new one.",
         examples=["00112233445566778899aabbccddeeff"],
     )
+    mechanism: MechanismIn | None = Field(
+        default=None,
+        title="Mechanism",
+        description="The noise that the engine adds itself, and its threshold: only presto can. Null: the query adds "
+        "no noise.",
+        examples=[{"c_u": 16, "tau": 1, "tau_star": 90.5, "sigma": 17}],
+    )
 
 
 class NeededColumn(Strict):
@@ -153,7 +160,8 @@ class BoundAnswer(Strict):
     dialect: SqlDialect = Field(title="Dialect", description="The engine that the query is for.", examples=["duckdb"])
     is_executed: bool = Field(
         title="Executed",
-        description="Whether our tests run such queries on this engine. Of others, only the syntax is tested.",
+        description="Whether our tests run such queries on this engine. Otherwise the first line of the query says how "
+        "it was tested.",
         examples=[True],
     )
     query: str = Field(title="Query", description="The query, with comments.", examples=["-- For duckdb …\nWITH …;\n"])

@@ -174,6 +174,11 @@ class EngineAnswer(Strict):
         "noise than the Gaussian.",
         examples=[None],
     )
+    charge_refusal: str | None = Field(
+        title="No charge, because",
+        description="Why no budget can be charged for it; null if one can be: charge it for as_mechanism.",
+        examples=["a budget adds up mu_squared and hazard, which laplace noise does not have"],
+    )
     noise: AnyNoiseKind = Field(
         title="Noise", description="The noise; truncated-geometric publishes keys alone.", examples=["laplace"]
     )

@@ -3,6 +3,7 @@
 import duckdb
 import pytest
 
+import gsh
 from gsh.events.bounding import commented_query
 from gsh.events.dialects import DIALECTS
 from gsh.events.plan import make_plan
@@ -42,6 +43,34 @@ def test_the_query_is_that_of_the_library(client: Client, dialect: str) -> None:
     assert answer["query"] == commented_query(plan, dialect, "views")
     assert (answer["salt"], answer["plan_digest"]) == (SALT, plan.digest)
     assert (answer["dialect"], answer["is_executed"]) == (dialect, DIALECTS[dialect].is_executed)
+
+
+NOISE: Json = {"c_u": 3, "tau": 2, "tau_star": 30.0, "sigma": 4.0}
+
+
+def test_an_engine_that_adds_noise_gets_the_threshold_too(client: Client) -> None:
+    body = BODY | {"dialect": "presto", "sums": [], "events": [], "mechanism": NOISE}
+    plan = make_plan(user="user_id", by=["url", "country"], c_u=3, tau=2, salt=SALT)
+
+    query = client.answer("/bound", body)["query"]
+
+    assert query == commented_query(plan, "presto", "views", gsh.Mechanism(**NOISE))
+    assert 'WHERE "count" >= 31;' in query
+
+
+@pytest.mark.parametrize(
+    ("changed", "pointer"),
+    [
+        ({"dialect": "trino"}, "/mechanism"),
+        ({"mechanism": NOISE | {"c_u": 4}}, "/mechanism/c_u"),
+        ({"mechanism": NOISE | {"tau": 1}}, "/mechanism/tau"),
+        ({"sums": [LIKES]}, "/mechanism/aggregates"),
+    ],
+)
+def test_noise_that_does_not_fit_the_query_is_refused(client: Client, changed: Json, pointer: str) -> None:
+    body = BODY | {"dialect": "presto", "sums": [], "events": [], "mechanism": NOISE} | changed
+
+    assert list(problem_errors(client.post("/bound", body), 422, "invalid-request")) == [pointer]
 
 
 def test_it_names_the_columns_that_it_needs(client: Client) -> None:

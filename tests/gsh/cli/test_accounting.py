@@ -1,6 +1,8 @@
 """gsh account, calibrate and compare print the numbers of the library, to the last digit."""
 
 import json
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 import gsh
 from gsh.certificate import certificate
 from gsh.wire import mechanism_from_json, mechanism_to_json, tables_from_json
-from tests.gsh.cli.running import run
+from tests.gsh.cli.running import Ran, run
 
 CASE = "--c-u 51914 --tau-star 13948 --sigma 2228"
 TARGET = "--epsilon 0.349 --delta 1e-5"
@@ -284,6 +286,85 @@ def test_audit_prints_what_the_library_certifies_next_to_the_claim() -> None:
     text = run("audit --preset opendp-laplace --scale 10 --c-u 5 --threshold 150 --epsilon 0.5").text
     assert f"{found.delta!r}, exact" in text
     assert "claimed by OpenDP 0.16.0" in text
+
+
+PROGRAM = """
+import csv, random, sys
+pairs = sorted({(row["user"], row["key"]) for row in csv.DictReader(sys.stdin)})
+kept, counts = {}, {}
+for user, key in pairs:
+    kept[user] = kept.get(user, 0) + 1
+    if kept[user] <= 2:
+        counts[key] = counts.get(key, 0) + 1
+random.seed(sys.argv[2] if len(sys.argv) > 2 else None)
+print("key,count")
+for key, count in counts.items():
+    noisy = count + random.gauss(0, float(sys.argv[1]))
+    if noisy >= 4:
+        print(f"{key},{noisy!r}")
+"""
+SAID = "--noise gaussian --scale 1.5 --c-u 2 --threshold 4 --blocks 300"
+
+
+def audit_of(program: Path, *arguments: str) -> Ran:
+    program.write_text(PROGRAM)
+    words = [sys.executable, str(program), *arguments]
+    return run("audit", "--run", shlex.join(words), *SAID.split())
+
+
+def test_audit_runs_a_program_that_is_as_stated(tmp_path: Path) -> None:
+    ended = audit_of(tmp_path / "honest.py", "1.5")
+
+    assert ended.code == 0
+    assert "no fault was found in 600 pairs of neighbours" in ended.errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [(["0.7"], "privacy: δ("), (["1.5", "seed"], "repeated noise: ")],
+)
+def test_audit_finds_a_fault_of_a_program(tmp_path: Path, arguments: list[str], fault: str) -> None:
+    ended = audit_of(tmp_path / "faulty.py", *arguments)
+
+    assert ended.code == 1
+    assert f"the program is not the engine as described: {fault}" in ended.errors
+
+
+FAILS, COPIES = (shlex.join([sys.executable, "-c", code]) for code in ("exit(3)", "print(input())"))
+
+
+@pytest.mark.parametrize(
+    ("program", "more", "code", "said"),
+    [
+        (FAILS, SAID, 1, "--run: the program ended with 3"),
+        ("no-such-program-here", SAID, 2, "--run: there is no program no-such-program-here"),
+        ("'", SAID, 2, "--run: must be a command"),
+        (COPIES, SAID, 2, "--run: must write CSV with the columns key and count"),
+        (COPIES, f"--preset presto {SAID}", 2, "--preset: must be omitted with --run"),
+        (COPIES, "--noise gaussian --c-u 2 --threshold 4", 2, "--scale: is missing"),
+        (COPIES, f"{SAID} --runs 1", 2, "--runs: must be from 2 to 1000"),
+    ],
+)
+def test_a_program_that_cannot_be_audited_is_an_error_of_its_option(
+    program: str, more: str, code: int, said: str
+) -> None:
+    ended = run("audit", "--run", program, *more.split())
+
+    assert ended.code == code
+    assert said in ended.errors
+
+
+def test_an_engine_is_charged_by_its_mechanism_or_not_at_all(tmp_path: Path) -> None:
+    said = "--scale 20 --c-u 10 --threshold 120 --epsilon 1 --json"
+    for preset in ("presto", "opendp-laplace-float"):
+        (tmp_path / preset).write_bytes(run(f"audit --preset {preset} {said}").output)
+
+    presto = run(f"account --mechanism {tmp_path / 'presto'} --epsilon 1 --json").document
+    laplace = run(f"account --mechanism {tmp_path / 'opendp-laplace-float'} --epsilon 1")
+
+    assert presto["points"][0]["delta"] == json.loads((tmp_path / "presto").read_text())["delta"]
+    assert laplace.code == 2
+    assert "which laplace noise does not have" in laplace.errors
 
 
 def test_audit_lists_the_tools_and_refuses_a_seed() -> None:

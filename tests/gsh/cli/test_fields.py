@@ -14,7 +14,7 @@ from typer.main import get_command
 import gsh
 from gsh.cli import program
 from gsh.client.encoding import PaidOptions
-from gsh.events.bounding import bounding_query
+from gsh.events.bounding import noisy_query
 from gsh.events.plan import make_plan
 from tests.app.process import ROOT
 
@@ -35,7 +35,7 @@ OFFERED: dict[str, tuple[Any, tuple[str, ...]]] = {
     "openRelease": (CLIENT.releases.open, ()),
     "surveyRelease": (CLIENT.releases.survey, ()),
     "commitRelease": (CLIENT.releases.commit, ()),
-    "bound": ((make_plan, bounding_query), ("bound",)),
+    "bound": ((make_plan, noisy_query), ("bound",)),
     "createAccessKey": (CLIENT.access_keys.create, ("keys create",)),
     "rotateAccessKey": (CLIENT.access_keys.rotate, ("keys rotate",)),
 }

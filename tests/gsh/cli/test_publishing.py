@@ -141,6 +141,16 @@ def test_bound_prints_a_query_that_runs(events: Path) -> None:
     assert "not executed here" in run(asked.replace("duckdb", "bigquery")).text
 
 
+def test_bound_adds_noise_and_threshold_for_presto() -> None:
+    """Numbers or a file say the noise."""
+    asked = f"bound --from views --user u --by url --c-u 3 --tau 2 --salt {'0' * 32} --dialect"
+    query = run(f"{asked} presto --sigma 4 --tau-star 30").text
+
+    assert 'noisy_count_gaussian(1, 4.0) AS "count"' in query
+    assert 'WHERE "count" >= 31;' in query
+    assert "--mechanism: must be omitted for trino" in run(f"{asked} trino --sigma 4 --tau-star 30").errors
+
+
 def test_the_number_of_events_is_an_option_of_every_command_that_bounds(events: Path, tmp_path: Path) -> None:
     asked = f"{events} --user user_id --by url --events views=2 --epsilon 1 --delta 1e-6"
     ran = run(f"publish {asked} --c-u 2 --cap views=1 --count people -o {tmp_path / 'x.parquet'} --json")

@@ -1,0 +1,39 @@
+"""What an audit of a black box finds: ``python -m benchmarks.audit [RUNS]``.
+
+Engines with one fault each, and engines as stated, are run on the tables of ``gsh.audit``: how many of so many audits
+find a fault. docs/math/engines.md has the table.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+import gsh
+from benchmarks.markdown import table
+from tests.gsh.library.black_boxes import FAULTS, SAID, Box
+
+__all__ = ["main"]
+
+BLOCKS = 500
+
+
+def main(audits: int = 1000) -> None:
+    print(f"\n{BLOCKS} blocks, 2 runs, level 0.9999\n")
+    print(table(("engine", "audits", "faults found"), list(_rows(audits))))
+
+
+def _rows(audits: int) -> Iterator[tuple[str, int, int]]:
+    for noise, said in SAID.items():
+        yield f"as stated, {noise}", audits // len(SAID), _found(said, {}, audits // len(SAID))
+    for name, (said, changed) in FAULTS.items():
+        yield name, audits // 20, _found(said, changed, audits // 20)
+
+
+def _found(said: Mapping[str, object], changed: Mapping[str, object], audits: int) -> int:
+    boxes = (Box(np.random.default_rng(seed), said, changed) for seed in range(audits))
+    return sum(not gsh.audit(box, **said, blocks=BLOCKS).is_as_stated for box in boxes)  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
