@@ -214,6 +214,7 @@ def test_the_document_has_every_endpoint() -> None:
     budgets = {"GET /budgets", "GET /budgets/{id}", "PUT /budgets/{id}", "GET /budgets/{id}/charges"}
     budgets |= {"POST /budgets/{id}/charges", "POST /budgets/{id}/preview", "GET /budgets/{id}/verify"}
     service = {"GET /healthz", "GET /readyz", "GET /version", "GET /metrics", "GET /problems", "GET /problems/{name}"}
+    service |= {"GET /.well-known/gsh-keys.json"}
 
     releases = {"GET /releases", "POST /releases", "POST /releases/verify", "GET /releases/{key}"}
     releases |= {"GET /releases/{key}/answer", "GET /releases/{key}/certificate", "POST /releases/{key}/commit"}
