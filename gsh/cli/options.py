@@ -4,6 +4,7 @@ import csv
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
 import typer
@@ -475,6 +476,13 @@ def ratios_of(ratios: list[str] | None) -> dict[str, tuple[str, str]]:
             raise Refusal(Code.INVALID, "--ratio: must be NAME=A/B", "such as likes_per_view=likes/views")
         found[name] = first, second
     return found
+
+
+def replay_of(released: Any) -> dict[str, Any]:
+    """What a document says of how a release was made: whether it came again, and what it used of its budget."""
+    use = released.budget_use
+    replay = {"is_replayed": released.is_replayed, "released_at": released.released_at}
+    return replay | {"budget_use": None if use is None else asdict(use)}
 
 
 def named(count: str | None) -> dict[str, str] | None:

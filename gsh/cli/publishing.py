@@ -236,7 +236,7 @@ def _report(published: "Published", output: str, *, as_json: bool) -> None:
         if "" not in published.tables:
             document["tables"] = {name: len(table) for name, table in published.tables.items()}
         document["certificate"] = published.certificate.to_dict()
-        replay = {"is_replayed": published.is_replayed, "released_at": published.released_at}
+        replay = options.replay_of(published)
         show({**document, **replay, "plan": published.plan.to_json()}, as_json=True)
     else:
         line(published.summary())

@@ -117,7 +117,7 @@ def release(
     rounding: dict[str, Any] = {"round": rounded, "units": options.units_of(units)}
     paid["csv_types"] = {name: declared[name] for name in typed} or None
     is_file = table != PIPE and source_format is None and os.path.isfile(table)
-    replay: dict[str, Any] = {"is_replayed": False, "released_at": None}
+    replay: dict[str, Any] = {"is_replayed": False, "released_at": None, "budget_use": None}
 
     def read() -> "tuple[Format | None, Any]":
         """The format of the table, if it is known, and the table. The client reads a file itself."""
@@ -142,7 +142,7 @@ def release(
                 given = _given(stated | paid | rounding)
                 released = client.release(groups, used, users=users, keys=roles.keys, **given)
             private, promise = released.table, released.certificate.to_dict()
-            replay = {"is_replayed": released.is_replayed, "released_at": released.released_at}
+            replay = options.replay_of(released)
         write_rows(private, into, promise, sink, roles)
         if certificate is not None:
             with written(certificate, force=force) as file:
@@ -228,7 +228,9 @@ def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _report(output: str, groups: int, promise: Any, replay: Mapping[str, Any], *, as_json: bool) -> None:
     """What was released. The number of kept groups is part of the release."""
     paid = promise["budget"]
+    use = replay["budget_use"]
     payer = "none: nothing keeps count of this release" if paid is None else str(paid["id"])
+    payer += "" if use is None else f": 1/{use['of']} of it, {use['more']} more like this"
     again = f"released on {replay['released_at']}, nothing was charged now" if replay["is_replayed"] else ""
     if output == PIPE:
         earlier = f"replayed: {again}; " if again else ""

@@ -22,6 +22,7 @@ from gsh.histogram.formats import CERTIFICATE, TABLE
 from gsh.histogram.roles import Roles, roles_in
 from gsh.library.groups import Groups, Numbers, answered_key
 from gsh.results.arrow_streams import read_stream
+from gsh.results.budget_use import BudgetUse
 from gsh.results.private_tables import PrivateTables
 from gsh.wire import Json
 
@@ -39,6 +40,8 @@ class Release(PrivateTables):
     """Whether an earlier request with the same ``once=`` made the release, and was charged."""
     released_at: str | None = None
     """When a replayed release was made. None if it is new."""
+    budget_use: BudgetUse | None = None
+    """What it used of the budget that paid, and how many more like it fit. None if nothing paid, or it is unknown."""
 
     @property
     def once(self) -> str | None:
@@ -48,7 +51,8 @@ class Release(PrivateTables):
     def __repr__(self) -> str:
         name = "" if self.once is None else f" {self.once!r}"
         replayed = f", replayed: released on {self.released_at}" if self.is_replayed else ""
-        return f"<Release{name}: {self._described()}{replayed}>"
+        used = "" if self.budget_use is None else f", {self.budget_use}"
+        return f"<Release{name}: {self._described()}{replayed}{used}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -58,9 +62,10 @@ class ReleasedGroups(Groups):
     certificate: Certificate
     is_replayed: bool
     released_at: str | None = None
+    budget_use: BudgetUse | None = None
 
     def __reduce__(self) -> tuple[type["ReleasedGroups"], tuple[object, ...]]:
-        about = (self.certificate, self.is_replayed, self.released_at)
+        about = (self.certificate, self.is_replayed, self.released_at, self.budget_use)
         return ReleasedGroups, (self.keys, self.counts, dict(self.values), *about)
 
 
@@ -82,7 +87,8 @@ def release_of(answer: Answer, asked: Asked | None = None) -> Release:
 
 
 def _release(tables: Mapping[str, pa.Table], certificate: Certificate, answer: Answer) -> Release:
-    return Release(tables, certificate, is_replayed=answer.is_replayed, released_at=answer.released_at)
+    replay = {"is_replayed": answer.is_replayed, "released_at": answer.released_at}
+    return Release(tables, certificate, **replay, budget_use=answer.budget_use)  # type: ignore[arg-type]
 
 
 def is_archive(answer: Answer) -> bool:
@@ -129,7 +135,7 @@ def _asked_roles(
     return found
 
 
-def groups_of(document: Json, asked: Asked, is_replayed: bool, released_at: str | None) -> ReleasedGroups:
+def groups_of(document: Json, asked: Asked, answer: Answer) -> ReleasedGroups:
     """The groups of a JSON answer, with the mechanism that was asked for. Numbers are integers if their grid is 1."""
     certificate, mechanisms = certified(document["certificate"], asked)
     groups, said = document["groups"], document["certificate"]
@@ -141,8 +147,9 @@ def groups_of(document: Json, asked: Asked, is_replayed: bool, released_at: str 
         counts=_numbers(groups["counts"], grid["count"]),
         values={name: _numbers(column, grid["values"][name]) for name, column in groups["values"].items()},
         certificate=certificate,
-        is_replayed=is_replayed,
-        released_at=released_at,
+        is_replayed=answer.is_replayed,
+        released_at=answer.released_at,
+        budget_use=answer.budget_use,
     )
     if {len(column) for column in (found.counts, *found.values.values())} != {len(found.keys)}:
         raise ValueError

@@ -24,6 +24,8 @@ from typing import (
 
 import pyarrow as pa
 
+from gsh.results.budget_use import BudgetUse
+
 if TYPE_CHECKING:
     from gsh.client.requests import Retries
 
@@ -123,6 +125,11 @@ class Answer:
     def released_at(self) -> str | None:
         """When a replayed release was made."""
         return self.headers.get("idempotency-released-at")
+
+    @property
+    def budget_use(self) -> BudgetUse | None:
+        """What a release used of its budget, if the service says it."""
+        return BudgetUse.of_header(self.headers.get("budget-used"))
 
 
 @dataclass(frozen=True, slots=True)

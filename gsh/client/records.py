@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.certificate import Certificate
 from gsh.documents import Document
+from gsh.results.budget_use import BudgetUse
 
 __all__ = [
     "AccessEntry",
@@ -340,6 +341,8 @@ class Opened:
     certificate: Certificate
     seed: bytes | None
     is_replayed: bool
+    budget_use: BudgetUse | None = None
+    """What it uses of the budget, and how many more like it fit."""
 
     def __repr__(self) -> str:
         return f"Opened(key={self.key!r}, state={self.state!r}, budget={self.budget!r}, entry={self.entry}, seed=…)"

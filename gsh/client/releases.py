@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, Unpack
 
 import pyarrow as pa
@@ -41,6 +41,7 @@ from gsh.documents import parsed
 from gsh.histogram.archives import read_archive
 from gsh.histogram.file_formats import ARROW, JSON, MEDIA_TYPES, ZIP, AnswerFormat
 from gsh.results import certificates
+from gsh.results.budget_use import BudgetUse
 from gsh.wire import Json
 
 __all__ = ["AnswerFormat", "CertificateFormat", "RecordedRelease", "Releases"]
@@ -78,6 +79,8 @@ class RecordedRelease(Bound[M], Generic[M]):
     _releases: "Releases[M]" = field(repr=False)
     ancestors: tuple[EntryName, ...] = ()
     """The entries of its charge in the histories of the budget's ancestors."""
+    budget_use: BudgetUse | None = None
+    """What it used of its budget, and how many more like it fit; in a list it is not said."""
 
     @property
     def _driver(self) -> Driver[M]:
@@ -121,7 +124,7 @@ class Releases(Collection[M]):
     def get(self, key: str) -> Operation[RecordedRelease[M]]:
         """What the ledger says about a release."""
         answer = yield from ask(self, json_call("GET", f"/releases/{part('key', key)}"))
-        return decoded(answer, self._recorded)
+        return decoded(answer, lambda document: replace(self._recorded(document), budget_use=answer.budget_use))
 
     @operation
     def __getitem__(self, key: str) -> Operation[RecordedRelease[M]]:
@@ -280,4 +283,5 @@ def _opened(document: Json, answer: Answer) -> Opened:
     plain = None if seed is None else base64.b64decode(seed, validate=True)
     if plain is not None and len(plain) != _SEED_BYTES:
         raise ValueError
-    return parsed(Opened, document | {"seed": plain, "is_replayed": answer.is_replayed})
+    opened = parsed(Opened, document | {"seed": plain, "is_replayed": answer.is_replayed})
+    return replace(opened, budget_use=answer.budget_use)

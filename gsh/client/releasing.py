@@ -266,7 +266,7 @@ def _release_groups(
     once = options.get("once")
     answer = yield from ask(self, json_call("POST", "/release", body, once=once), _GROUPS)
     asked = Asked.of({"": one}, body, once)
-    return decoded(answer, lambda document: groups_of(document, asked, answer.is_replayed, answer.released_at))
+    return decoded(answer, lambda document: groups_of(document, asked, answer))
 
 
 class _Sent(NamedTuple):

@@ -19,7 +19,7 @@ from gsh.duckdb.sources import Events, Source
 from gsh.duckdb.tables import publish_tables
 from gsh.duckdb.two_stages import keeper_of, publish_after_survey
 from gsh.duckdb.workspace import Workspace
-from gsh.duckdb.written import TablePlace, TablesPlace, published_table, written_table
+from gsh.duckdb.written import TablePlace, TablesPlace, published_table, replay_of, written_table
 from gsh.errors import InvalidParameter
 from gsh.events.kinds import Kind
 from gsh.events.lots import salt_of_release
@@ -215,7 +215,7 @@ def _publish_table(job: Job, plan: Plan, keys: ListedKeys | None, terms: Terms, 
         table, mechanism, users=plan.count, keys=plan.by, **listed, **job.paid(plan, terms.stated)
     )
     published = written_table(job, made.table, made.certificate, plan, output)
-    return replace(published, is_replayed=made.is_replayed, released_at=made.released_at)
+    return replace(published, **replay_of(made))
 
 
 def _released(job: Job, plan: Plan, terms: Terms, output: Output | None) -> Published | None:
@@ -237,4 +237,4 @@ def _released(job: Job, plan: Plan, terms: Terms, output: Output | None) -> Publ
     else:
         made = record.load()
         published = written_table(job, made.table, made.certificate, plan, output, is_silent=True)
-    return replace(published, is_replayed=True, released_at=record.at)
+    return replace(published, is_replayed=True, released_at=record.at, budget_use=record.budget_use)

@@ -11,7 +11,7 @@ from gsh.duckdb.job import Job
 from gsh.duckdb.public_keys import keys_tables
 from gsh.duckdb.sources import Source
 from gsh.duckdb.workspace import Workspace
-from gsh.duckdb.written import written_tables
+from gsh.duckdb.written import replay_of, written_tables
 from gsh.events.folder_output import FolderOutput
 from gsh.events.output import certified_rows
 from gsh.events.public_keys import ListedKeys
@@ -78,7 +78,7 @@ def publish_tables(
         **job.paid(plans, terms.stated),
     )
     published = written_tables(job, made.tables, made.certificate, plans, rests, output)
-    return replace(published, is_replayed=made.is_replayed, released_at=made.released_at)
+    return replace(published, **replay_of(made))
 
 
 def _released(
@@ -99,4 +99,4 @@ def _released(
     made: Any = record.load()
     is_there = output is not None and output.written_before()
     published = written_tables(job, made.tables, made.certificate, plans, rests, output, is_there=is_there)
-    return replace(published, is_replayed=True, released_at=record.at)
+    return replace(published, is_replayed=True, released_at=record.at, budget_use=record.budget_use)

@@ -20,7 +20,21 @@ from gsh.results.averages import with_averages
 from gsh.results.reading import read
 from gsh.results.rest import rests_asked
 
-__all__ = ["Place", "TablePlace", "TablesPlace", "published_table", "written_before", "written_table", "written_tables"]
+__all__ = [
+    "Place",
+    "TablePlace",
+    "TablesPlace",
+    "published_table",
+    "replay_of",
+    "written_before",
+    "written_table",
+    "written_tables",
+]
+
+
+def replay_of(made: Any) -> dict[str, Any]:
+    """What the service says of a release: whether it came again, and what it used of its budget."""
+    return {name: getattr(made, name) for name in ("is_replayed", "released_at", "budget_use")}
 
 
 def written_table(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from gsh.accounting.mechanism import Mechanism
 from gsh.events.tables import AnyPlan, Plans
+from gsh.results.budget_use import BudgetUse
 from gsh.results.private_tables import PrivateTables
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class Published(PrivateTables):
     """Whether this release was made before under the same ``once``."""
     released_at: str | None = None
     """When a replayed release was made. None if it is new."""
+    budget_use: BudgetUse | None = None
+    """What it used of the budget that paid, and how many more like it fit. None if nothing paid, or it is unknown."""
     survey: "Survey | None" = None
     """The survey that chose the bounds, if there was one. None in a replay: the certificate says what was chosen."""
 
@@ -59,6 +62,7 @@ class Published(PrivateTables):
         said = self.certificate
         point = "" if said.epsilon is None else f", (ε, δ) = ({said.epsilon:g}, {said.delta:.3g})"
         payer = "nothing keeps count of it" if said.budget is None else f"paid by the budget {said.budget.id}"
+        payer += "" if self.budget_use is None else f": {self.budget_use.share}"
         place = "" if self.path is None else f" in {self.path}"
         groups = "1 group" if self.groups == 1 else f"{self.groups} groups"
         if isinstance(self.plan, Plans):

@@ -2,6 +2,7 @@
 
 private_tables.py   the interface of all results
 averages.py          means and ratios as columns: what follows from published numbers
+budget_use.py        what a release used of its budget
 rest.py             what groups have beyond their published children
 reading.py          read: files and folders that were published
 arrow_streams.py    Arrow that may be hostile

@@ -18,6 +18,7 @@ from gsh.events.lots import new_salt
 from gsh.events.plan import Plan
 from gsh.events.tables import AnyPlan, Plans
 from gsh.events.terms import Payer, Terms, check_plan
+from gsh.results.budget_use import BudgetUse
 from gsh.spark.noise import SEED_BYTES
 from gsh.spark.places import SEED_FILE, Finished, Place
 from gsh.wire import Json, mechanism_to_json
@@ -51,6 +52,7 @@ class Opening:
     certificate: Certificate
     """As it is inside the rows: without a record."""
     committed: str | None = None
+    budget_use: BudgetUse | None = None
 
 
 class Keeper(Protocol):
@@ -87,7 +89,8 @@ class ByService:
         check_plan(plan_digest_of(opened.certificate), plan)
         record = opened.certificate.record
         inside = opened.certificate.recorded(None)
-        return Opening(plan, opened.seed, inside, None if record is None else record.committed_digest)
+        committed = None if record is None else record.committed_digest
+        return Opening(plan, opened.seed, inside, committed, opened.budget_use)
 
     def commit(self, made: Finished) -> None:
         from gsh.client.errors import AlreadyCommitted  # noqa: PLC0415 - only with a service

@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
@@ -154,7 +155,8 @@ def publish(
         earlier = _released(place, opening.plan, terms)
         assert earlier is not None
         return earlier
-    return _published(place, opening.plan, keeper.certificate(), made.rows, is_replayed=opening.seed is None)
+    published = _published(place, opening.plan, keeper.certificate(), made.rows, is_replayed=opening.seed is None)
+    return replace(published, budget_use=opening.budget_use)
 
 
 def _one(

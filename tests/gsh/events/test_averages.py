@@ -146,6 +146,11 @@ def test_a_budget_pays_for_means_and_the_service_rounds(service: gsh.Client, bud
     again = gsh.publish(EVENTS, **asked)
 
     assert again.is_replayed
+    assert private.budget_use is not None
+    assert private.budget_use == again.budget_use
+    assert private.budget_use.budget == budget
+    assert f"paid by the budget {budget}: 1/{private.budget_use.of} of it, " in private.summary()
+    assert service.budgets.get(budget).more == private.budget_use.more
     assert again.table.equals(private.table)
     assert gsh.read(tmp_path / "private.csv").table.equals(private.table)
     here = gsh.publish(EVENTS, **AIM, **TABLE, round=True).certificate
