@@ -127,6 +127,19 @@ def test_a_release_of_tables_appears_whole_and_is_charged_once(read: Read, servi
         assert (found.certificate, found.roles) == (made.certificate, made.plan.roles)
         assert found.rest("by_country", "detail").equals(made.rest("by_country", "detail"))
         assert sum(map(len, found.tables.values())) == made.groups
+        # The parts have what was released, in whole units; means and ratios follow from it.
+        detail, parts = found["detail"], pq.read_table(to / "detail")
+        assert parts.column_names == ["url", "country", "people", "likes", "paid", "views", "seconds_centred"]
+        assert (parts["people"].type, parts["views"].type) == (pa.int64(), pa.int64())
+        assert detail.table.column_names[-6:-2] == [
+            "seconds_mean",
+            "seconds_mean_low",
+            "seconds_mean_high",
+            *detail.ratios(),
+        ]
+        assert detail.table.equals(made.tables["detail"])
+        assert made.budget_use is not None
+        assert made.budget_use.budget == "tables"
 
         again = gsh.spark.publish(unreadable(events), **given)
         assert (again.is_replayed, again.groups) == (True, made.groups)

@@ -32,7 +32,13 @@ TABLES: dict[str, Any] = {
         "by_url": gsh.Table(
             by=["url"], public_keys=[None, "https://example.org/1", "https://example.org/99"], c_u=2, share=2
         ),
-        "detail": gsh.Table(**{name: RELEASE[name] for name in ("by", "sums", "events", "units", "c_u", "caps")}),
+        "detail": gsh.Table(
+            **{name: RELEASE[name] for name in ("by", "events", "units", "c_u", "caps")},
+            sums={"likes": (0, 3), "paid": (0, 9.99)},
+            means={"seconds": (0, 600)},
+            ratios={"likes_per_view": ("likes", "views")},
+            round=True,
+        ),
     },
     "names": {"count": "people"},
     "epsilon": 20,
