@@ -193,8 +193,9 @@ class Certificate(Document):
     ) -> Self:
         """The same release with the tables that its survey chose, which must cost what was charged for them.
 
-        ``digest`` is that of the noisy histograms, and ``chosen`` says what was chosen in words. ``meanings`` are those of the
-        columns, where they are others now. The only table has the empty name. An error if the release has no survey, or if these are other tables.
+        ``digest`` is that of the noisy histograms, and ``chosen`` says what was chosen in words. ``meanings`` are those
+        of the columns, where they are others now. The only table has the empty name. An error if the release has no
+        survey, or if these are other tables.
         """
         if "survey" not in self:
             raise InvalidParameter("survey", "must be stated when the release is opened")

@@ -22,7 +22,6 @@ from gsh.duckdb.workspace import Workspace
 from gsh.duckdb.written import TablePlace, TablesPlace, published_table, replay_of, written_table
 from gsh.errors import InvalidParameter
 from gsh.events.kinds import Kind
-from gsh.events.lots import salt_of_release
 from gsh.events.output import Output, certified_rows
 from gsh.events.plan import Plan, checked_keys, make_plan
 from gsh.events.public_keys import KeysLike, ListedKeys, Origin, public_keys_of
@@ -30,7 +29,7 @@ from gsh.events.published import OnProgress, Published
 from gsh.events.surveys.asked import Asks, SurveyBound, asks_in_tables, settled
 from gsh.events.surveys.surveying import surveying_of
 from gsh.events.tables import planned
-from gsh.events.terms import Terms, check_plan, payer_of, terms_for, terms_for_tables
+from gsh.events.terms import Terms, check_plan, payer_of, salt_for, terms_for, terms_for_tables
 from gsh.library.groups import release
 from gsh.library.tables import Table
 
@@ -147,8 +146,8 @@ def publish(
     elif tables is None:
         bounds, own = settled(bounds)
         asks = {} if own is None else {"": own}
-    keeper = keeper_of(job, folder_or_file if asks else None)
-    salt = _salt or (keeper.salt() if job.payer is None else salt_of_release(job.payer.budget, job.payer.once))
+    keeper = keeper_of(job, folder_or_file) if asks else None
+    salt = _salt or (salt_for(job.payer) if keeper is None else keeper.salt())
     wanted: dict[str, Any] = {"survey": survey, "expected_users": expected_users}
     if tables is not None:
         one = bounds | {"public_keys": public_keys, "weights": weights, "tau": None if tau == 1 else tau}
@@ -158,7 +157,7 @@ def publish(
         surveying = surveying_of(plans, asks, aim, tables=tables, shares=shares, **wanted)
         folder = {"format": format, "overwrite": flag("overwrite", overwrite)}
         place = None if folder_or_file is None else {"path": folder_or_file, **folder}
-        if surveying is not None:
+        if surveying is not None and keeper is not None:
             return publish_after_survey(job, surveying, lists, keeper, TablesPlace(job, rest, place))
         terms = terms_for_tables(plans, tables, **aim, shares=shares)
         return publish_tables(job, plans, lists, terms, rest=rest, place=place)
@@ -174,7 +173,7 @@ def publish(
     plan = make_plan(user=user, **bounds, salt=salt, types=types, names=names)
     surveying = surveying_of(plan, asks, aim, weights=weights, **wanted)
     output = None if folder_or_file is None else Output(folder_or_file, overwrite=flag("overwrite", overwrite))
-    if surveying is not None:
+    if surveying is not None and keeper is not None:
         lists = {} if listed is None else {"": listed}
         return publish_after_survey(job, surveying, lists, keeper, TablePlace(job, output))
     return _publish_table(job, plan, listed, terms_for(plan, **aim, weights=weights), output)

@@ -19,7 +19,6 @@ from gsh.duckdb.public_keys import KeysTable, keys_tables
 from gsh.duckdb.sources import Events, Source
 from gsh.duckdb.workspace import Workspace
 from gsh.events.kinds import Kind
-from gsh.events.lots import new_salt, salt_of_release
 from gsh.events.plan import checked_keys, make_plan
 from gsh.events.public_keys import KeysLike, ListedKeys, Origin, public_keys_of
 from gsh.events.published import OnProgress
@@ -28,7 +27,7 @@ from gsh.events.surveys.choices import DrawnHistogram
 from gsh.events.surveys.histograms import Counts, counted, survey_query
 from gsh.events.surveys.result import Survey
 from gsh.events.surveys.surveying import Surveying, surveying_of
-from gsh.events.terms import check_plan, payer_of
+from gsh.events.terms import check_plan, payer_of, salt_for
 from gsh.library.groups import release
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ def survey(
         report=reporter(progress),
         buckets=_buckets,
     )
-    salt = new_salt() if job.payer is None else salt_of_release(job.payer.budget, job.payer.once)
+    salt = salt_for(job.payer)
     fields, asks = settled({"c_u": c_u, "sums": sums, "events": events, "units": units})
     origin = Origin(text("user", user), data, lambda: local_files(data) if connection is None else ())
     listed = None if public_keys is None else public_keys_of(public_keys, checked_keys(by), origin=origin)

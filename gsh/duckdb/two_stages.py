@@ -31,9 +31,10 @@ from gsh.events.output import certified_rows
 from gsh.events.plan import Plan
 from gsh.events.public_keys import ListedKeys
 from gsh.events.published import Published
-from gsh.events.surveys.keeping import Keeper, KeptHere, Nowhere
+from gsh.events.surveys.keeping import Keeper, KeptByService, KeptHere, Nowhere
 from gsh.events.surveys.result import Survey
 from gsh.events.surveys.seeded import seeded_rows
+from gsh.events.surveys.staged import StagedRows
 from gsh.events.surveys.surveying import Decided, Surveying
 from gsh.events.tables import AnyPlan
 from gsh.events.terms import Terms
@@ -55,29 +56,41 @@ def keeper_of(job: Job, to: str | os.PathLike[str] | None) -> Keeper:
     def certify(decided: Decided) -> Certificate:
         return _certificate(job, decided.terms, decided.plan, decided.statement)
 
-    return Nowhere(certify) if to is None else KeptHere(to, certify)
+    if job.payer is None:
+        return Nowhere(certify) if to is None else KeptHere(to, certify)
+    if to is None:
+        raise InvalidParameter("to", "must be given with a survey and a service: the service does not keep these rows")
+    return KeptByService(job.payer, to, job.engine, job.description, job.unprotected)
 
 
 def publish_after_survey(
     job: Job, surveying: Surveying, keys: Mapping[str, ListedKeys], keeper: Keeper, place: Place
 ) -> Published:
     """Publish with the bounds that the survey chooses. The only table has the empty name."""
-    if job.payer is not None:
-        raise InvalidParameter("service", "must be omitted with a survey")
-    _certificate(job, surveying.terms, surveying.plan, surveying.statement)  # mistakes in it come first
+    if job.payer is None:
+        _certificate(job, surveying.terms, surveying.plan, surveying.statement)  # mistakes in it come first
     if not keeper.has_begun:
         place.check(surveying.plan)
     begun = keeper.begin(surveying)
     if begun.certificate is not None:
-        earlier = written_before(place.path, begun.certificate)
+        earlier = written_before(place.path, begun.certificate, surveying)
         if earlier is not None:
             keeper.done()
             return earlier
+    staged = StagedRows(keeper.folder) if isinstance(keeper, KeptByService) else None
+    if begun.seed is None:
+        assert staged is not None
+        plan, said, rows = staged.committed(surveying, begun.committed)
+        published = place.write(plan, rows, said)
+        keeper.done()
+        return replace(published, is_replayed=True, released_at=said.released_at)
     found = _counted(job, surveying, keys, keeper, begun.seed)
     decided, drawn = found.decided, {}
     for name in found.tables:
         drawn[name] = _drawn(found, name, begun.seed, is_public=name in keys)
     said, rows = certified_rows(found.certificate, decided.plan, drawn)
+    if staged is not None:
+        keeper.commit(*staged.keep(decided.plan, said, rows))
     published = place.write(decided.plan, rows, said)
     keeper.done()
     survey = Survey(histograms=decided.survey, choices=decided.choices, certificate=said)

@@ -15,6 +15,7 @@ from gsh.events.folder_output import FolderOutput
 from gsh.events.output import Output
 from gsh.events.plan import Plan
 from gsh.events.published import Progress, Published
+from gsh.events.surveys.surveying import Surveying
 from gsh.events.tables import AnyPlan, Plans, plan_from_json
 from gsh.results.averages import with_averages
 from gsh.results.reading import read
@@ -156,7 +157,7 @@ class TablesPlace:
         return written_tables(self._job, tables, certificate, plans, rests, output)
 
 
-def written_before(path: Path | None, said: Certificate) -> Published | None:
+def written_before(path: Path | None, said: Certificate, surveying: Surveying) -> Published | None:
     """The publication with this certificate, if it is in its place: the run that wrote it was killed at its end."""
     if path is None or not path.exists():
         return None
@@ -167,7 +168,9 @@ def written_before(path: Path | None, said: Certificate) -> Published | None:
     except (OSError, ValueError, Error):
         return None
     if found.certificate.release_id != said.release_id:
-        raise InvalidParameter("to", f"must be a new place: {path.name} has another release")
+        return None  # it is refused, or replaced, when the tables are written
+    if not surveying.asks_for(plan):
+        raise InvalidParameter("once", "must be a new name: a release by another plan has it already")
     groups = sum(map(len, found.tables.values()))
     about: dict[str, Any] = {"path": path, "plan": plan, "groups": groups, "certificate_at": f"in {path}"}
     return Published(found.tables, found.certificate, **about, is_replayed=True, released_at=said.released_at)

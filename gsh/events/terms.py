@@ -14,6 +14,7 @@ from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.accounting.sensitivity import Box
 from gsh.arguments import Integer, Real, instance, real, text
 from gsh.errors import InfeasibleTarget, InvalidParameter, renamed
+from gsh.events.lots import new_salt, salt_of_release
 from gsh.events.plan import Plan
 from gsh.events.tables import AnyPlan, Plans, place_of
 from gsh.library.tables import Table, calibrate_tables
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from gsh.client.operations import Blocking
     from gsh.client.releases import RecordedRelease
 
-__all__ = ["Payer", "Terms", "check_plan", "payer_of", "terms_for", "terms_for_tables"]
+__all__ = ["Payer", "Terms", "check_plan", "payer_of", "salt_for", "terms_for", "terms_for_tables"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,11 @@ def payer_of(
             detail = f"must be the unit of the budget {payer.budget}, {paying.privacy_unit}, or omitted"
             raise InvalidParameter("privacy_unit", f"{detail}; not {privacy_unit}")
     return payer
+
+
+def salt_for(payer: Payer | None) -> str:
+    """The salt of a publication: that of its name, or a new one without a service."""
+    return new_salt() if payer is None else salt_of_release(payer.budget, payer.once)
 
 
 class _WithDigest(Protocol):

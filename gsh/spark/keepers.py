@@ -16,6 +16,7 @@ from gsh.certificate_words import NOISE_FROM_A_SEED
 from gsh.errors import InvalidParameter
 from gsh.events.lots import new_salt
 from gsh.events.plan import Plan
+from gsh.events.surveys.keeping import plan_digest_of
 from gsh.events.tables import AnyPlan, Plans
 from gsh.events.terms import Payer, Terms, check_plan
 from gsh.results.budget_use import BudgetUse
@@ -33,13 +34,6 @@ def _json_of(mechanisms: Mapping[str, AnyMechanism]) -> Json:
     found = {name: mechanism_to_json(each) for name, each in mechanisms.items()}
     only: Json | None = found.get("")
     return found if only is None else only
-
-
-def plan_digest_of(certificate: Certificate) -> str | None:
-    """The digest of the plan in a certificate."""
-    table = next(iter(certificate.described.values()))
-    digest: str | None = table.bounds.plan_digest
-    return digest
 
 
 @dataclass(frozen=True, slots=True)

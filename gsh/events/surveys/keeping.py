@@ -13,7 +13,7 @@ import base64
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,11 +21,23 @@ from typing import Any, Protocol
 from gsh.certificate import Certificate
 from gsh.documents import object_in
 from gsh.errors import InvalidParameter
-from gsh.events.lots import new_salt
+from gsh.events.lots import new_salt, salt_of_release
 from gsh.events.own_files import check_own, write_own
 from gsh.events.surveys.surveying import Decided, Surveying
+from gsh.events.tables import AnyPlan
+from gsh.events.terms import Payer, check_plan
 
-__all__ = ["SEED_BYTES", "Begun", "Keeper", "KeptHere", "Nowhere", "folder_of"]
+__all__ = [
+    "SEED_BYTES",
+    "Begun",
+    "Keeper",
+    "KeptByService",
+    "KeptHere",
+    "Nowhere",
+    "folder_of",
+    "other_events",
+    "plan_digest_of",
+]
 
 SEED_BYTES = 32
 _SEED, _SURVEY = "seed.json", "survey.json"
@@ -35,9 +47,11 @@ _SEED, _SURVEY = "seed.json", "survey.json"
 class Begun:
     """A publication that has begun."""
 
-    seed: bytes = field(repr=False)
+    seed: bytes | None = field(repr=False)
     certificate: Certificate | None = None
     """If the survey was recorded before: what was certified then."""
+    committed: str | None = None
+    """The digest of the committed rows. Then there is no seed any more."""
 
 
 class Keeper(Protocol):
@@ -56,7 +70,7 @@ class Keeper(Protocol):
     def record(self, decided: Decided) -> Certificate:
         """Record what the survey decided, before anything else is drawn. Another survey than the first is refused."""
 
-    def commit(self, digest: str, rows: int) -> None:
+    def commit(self, digest: str, rows: int, contents: Mapping[str, Mapping[str, Any]]) -> None:
         """Record the rows before anybody sees them."""
 
     def done(self) -> None:
@@ -64,6 +78,82 @@ class Keeper(Protocol):
 
 
 Certify = Callable[[Decided], Certificate]
+
+
+class KeptByService:
+    """The service charges the budget once, keeps seed and chosen bounds, and erases the seed with the commit."""
+
+    def __init__(
+        self, payer: Payer, to: str | os.PathLike[str], engine: str, description: str, unprotected: Sequence[str]
+    ) -> None:
+        self._payer, self._engine = payer, engine
+        self._words: dict[str, Any] = {"description": description, "unprotected": list(unprotected)}
+        self.folder = folder_of(to, f".{self.salt()[:16]}")
+
+    @property
+    def has_begun(self) -> bool:
+        return self._payer.earlier() is not None
+
+    def salt(self) -> str:
+        return salt_of_release(self._payer.budget, self._payer.once)
+
+    def begin(self, surveying: Surveying) -> Begun:
+        opened = self._payer.service.releases.open(
+            surveying.terms.released,
+            budget=self._payer.budget,
+            once=self._payer.once,
+            provenance=self._provenance(surveying.plan, surveying.digest),
+            epsilon=surveying.terms.stated.get("epsilon"),
+            survey=surveying.statement,
+            **self._words,
+        )
+        said = opened.certificate
+        record, said = said.record, said.recorded(None)
+        if list(said.unprotected) != self._words["unprotected"]:
+            detail = "must be a new name: the release that has it was made with another unprotected"
+            raise InvalidParameter("once", detail)
+        if said.survey.get("digest") is None:
+            check_plan(plan_digest_of(said), surveying)
+            return Begun(opened.seed)
+        return Begun(opened.seed, said, None if record is None else record.committed_digest)
+
+    def record(self, decided: Decided) -> Certificate:
+        from gsh.client.errors import AlreadySurveyed  # noqa: PLC0415 - only with a service
+
+        assert decided.statement.digest is not None
+        try:
+            said = self._payer.service.releases.survey(
+                self._payer.once,
+                decided.terms.released,
+                digest=decided.statement.digest,
+                chosen=decided.statement.chosen,
+                provenance=self._provenance(decided.plan, decided.plan.digest),
+            )
+        except AlreadySurveyed:
+            raise other_events(self.folder) from None
+        return said.recorded(None)
+
+    def commit(self, digest: str, rows: int, contents: Mapping[str, Mapping[str, Any]]) -> None:
+        from gsh.client.errors import AlreadyCommitted  # noqa: PLC0415 - only with a service
+
+        try:
+            self._payer.service.releases.commit(self._payer.once, digest, rows, contents)
+        except AlreadyCommitted:
+            detail = "must be a new name: this one was committed with other rows, from other events"
+            raise InvalidParameter("once", detail) from None
+
+    def done(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _provenance(self, plan: AnyPlan, digest: str) -> dict[str, Any]:
+        return {"enforced_by": self._engine, "plan_digest": digest, "plan": plan.to_json()}
+
+
+def plan_digest_of(said: Certificate) -> str | None:
+    """The digest of the plan in a certificate."""
+    table = next(iter(said.described.values()))
+    digest: str | None = table.bounds.plan_digest
+    return digest
 
 
 class Nowhere:
@@ -83,7 +173,7 @@ class Nowhere:
     def record(self, decided: Decided) -> Certificate:
         return self._certify(decided)
 
-    def commit(self, digest: str, rows: int) -> None:
+    def commit(self, digest: str, rows: int, contents: Mapping[str, Mapping[str, Any]]) -> None:
         """Nothing keeps count."""
 
     def done(self) -> None:
@@ -128,7 +218,7 @@ class KeptHere:
             raise other_events(self._folder)
         return Certificate.from_json(found["certificate"])
 
-    def commit(self, digest: str, rows: int) -> None:
+    def commit(self, digest: str, rows: int, contents: Mapping[str, Mapping[str, Any]]) -> None:
         """The rows follow from the seed, which stays until the output is whole."""
 
     def done(self) -> None:

@@ -98,6 +98,15 @@ class Surveying:
         statement = replace(self.statement, chosen=sentences, digest=digest_of_survey(survey))
         return Decided(plan, self.calibrated(plan), survey, statement, choices)
 
+    def asks_for(self, plan: AnyPlan) -> bool:
+        """Whether a plan with chosen bounds is of this survey: it differs in bounds that are asked for alone."""
+        found = {"": plan} if isinstance(plan, Plan) else plan.tables
+        if type(plan) is not type(self.plan) or list(found) != list(self.tables):
+            return False
+        defaults = {name: _reset(found[name], each, self.asks.get(name)) for name, each in self.tables.items()}
+        again = replace(plan, named=tuple(defaults.items())) if isinstance(plan, Plans) else defaults[""]
+        return again == self.plan
+
     def _bounded(self, choices: tuple[tuple[str, str | None, Choice], ...]) -> AnyPlan:
         chosen = {
             name: bounded_by(plan, {column: each for table, column, each in choices if table == name})
@@ -106,6 +115,15 @@ class Surveying:
         if isinstance(self.plan, Plans):
             return replace(self.plan, named=tuple(chosen.items()))
         return chosen[""]
+
+
+def _reset(plan: Plan, default: Plan, asks: Asks | None) -> Plan:
+    """The plan with the defaults in place of what was asked for."""
+    if asks is None:
+        return plan
+    uppers = {each.name: each.upper for each in default.measures if each.name in asks.columns}
+    measures = tuple(replace(each, upper=uppers.get(each.name, each.upper)) for each in plan.measures)
+    return replace(plan, c_u=default.c_u if asks.c_u else plan.c_u, measures=measures)
 
 
 def surveying_of(

@@ -227,7 +227,7 @@ class Killed(Exception):
     """What a kill does to a run."""
 
 
-def _after(owner: Any, name: str) -> Callable[[pytest.MonkeyPatch], None]:
+def after_step(owner: Any, name: str) -> Callable[[pytest.MonkeyPatch], None]:
     """Killed right after a step."""
     step = getattr(owner, name)
 
@@ -239,12 +239,12 @@ def _after(owner: Any, name: str) -> Callable[[pytest.MonkeyPatch], None]:
 
 
 KILLS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
-    "begin": _after(KeptHere, "begin"),
-    "survey": _after(two_stages, "survey_counts"),
-    "record": _after(KeptHere, "record"),
-    "aggregates": _after(two_stages, "aggregated"),
-    "draw": _after(two_stages, "seeded_rows"),
-    "write": _after(TablePlace, "write"),
+    "begin": after_step(KeptHere, "begin"),
+    "survey": after_step(two_stages, "survey_counts"),
+    "record": after_step(KeptHere, "record"),
+    "aggregates": after_step(two_stages, "aggregated"),
+    "draw": after_step(two_stages, "seeded_rows"),
+    "write": after_step(TablePlace, "write"),
 }
 
 
