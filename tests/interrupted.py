@@ -73,7 +73,8 @@ class Proxy:
         """A whole request; None if there is none, or if it ends early, after a part was forwarded."""
         head, body = _head(client)
         length = int((re.findall(rb"(?i)content-length: (\d+)", head) or [b"0"])[0])
-        while len(body) < length:
+        is_chunked = b"transfer-encoding: chunked" in head.lower()
+        while not body.endswith(b"\r\n0\r\n\r\n") if is_chunked else len(body) < length:
             if place == "uploading" and body:
                 service.sendall(head + body)
                 return None
