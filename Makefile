@@ -9,6 +9,8 @@ LIBRARY_ENV := build/library-env
 SERVICE_ENV := build/service-env
 # What builds the documentation site.
 GUIDE_ENV := build/guide-env
+# The data of the gallery's notebooks, and what runs them.
+GALLERY_ENV := build/gallery-env
 # Two environments with Spark, which is large: version 4 with Connect, and 3.5.
 SPARK_ENV := build/spark-env
 SPARK35_ENV := build/spark35-env
@@ -30,7 +32,7 @@ PYTEST := $(MEMORY) $(BIN)/python -m pytest --durations=25
 # The tests start many services. Without compiled files each start takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test thorough spark-test install-test orchestration-test spark-bench java quick check bench cluster-bench soak nginx case-study openapi screenshot docs image image-test release-image constraints hashes chromium postgres curl verify-ledger clean
+.PHONY: run test thorough spark-test install-test orchestration-test gallery-test spark-bench java quick check bench cluster-bench soak nginx case-study openapi screenshot docs image image-test release-image constraints hashes chromium postgres curl verify-ledger clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp
@@ -62,6 +64,10 @@ install-test: $(VENV)/test.stamp java
 # The examples under dbt, Dagster and Airflow, each in an environment of its own.
 orchestration-test: $(VENV)/test.stamp
 	ORCHESTRATION_TEST=1 $(BIN)/python -m pytest --durations=25 tests/orchestration
+
+# The notebooks of examples/gallery, with the real data that they show.
+gallery-test: $(VENV)/test.stamp $(GALLERY_ENV)/stamp
+	GALLERY_TEST=1 $(BIN)/python -m pytest --durations=25 tests/gallery
 
 # The tests that take under a minute together and need neither Chromium nor PostgreSQL nor the wheel.
 quick: $(VENV)/test.stamp
@@ -220,6 +226,13 @@ $(GUIDE_ENV)/stamp: docs/guide/requirements.txt
 	rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	touch $@
+
+$(GALLERY_ENV)/stamp: tests/gallery/requirements.txt pyproject.toml constraints.txt
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--requirement $< --editable '.[duckdb]'
 	touch $@
 
 # The extras say which pandas Spark knows. The checkout is installed, so that a change needs no new environment.

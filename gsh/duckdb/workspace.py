@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -97,9 +97,11 @@ def workspace(
         settings |= {} if memory_limit is None else {"memory_limit": memory_limit}
         settings |= {} if threads is None else {"threads": threads}
         with duckdb.connect(":memory:", config=settings) as connection:
-            # With a progress bar that is not printed, a query knows how far it is.
-            for setting in ("TimeZone = 'UTC'", "enable_progress_bar = true", "enable_progress_bar_print = false"):
-                connection.execute(f"SET {setting}")
+            connection.execute("SET TimeZone = 'UTC'")
+            # With a progress bar that is not printed, a query knows how far it is. In a notebook without ipywidgets
+            # DuckDB refuses these settings, and nobody is told how far it is.
+            with suppress(duckdb.InvalidInputException):
+                connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
             yield Workspace(connection, private)
 
 
