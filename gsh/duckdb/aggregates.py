@@ -171,7 +171,7 @@ def aggregated_tables(
     keys: Mapping[str, KeysTable] = MappingProxyType({}),
 ) -> dict[str, pa.Table]:
     """The true aggregates of several tables, from one pass over the events."""
-    coded = Coded.of(list(plans.values()), source.kinds)
+    coded = Coded.of(list(plans.values()), source)
     queries = [_coded_query(plan, coded, keys.get(name)) for name, plan in plans.items()]
     if source.is_text and buckets is None and _is_small(space, source):
         source = _read(space, source)

@@ -5,7 +5,8 @@
     _gsh_base           a row per user and combination of all keys: code0, code1 …, and the sums in units base0, base1 …
 
 Integers in units are added, so what comes from the base is what comes from the events. The bounds of the tables come
-later, each for itself. A column that is summed in two units is added up in both.
+later, each for itself. A column that is summed in two units is added up in both. The base is stored in the order of
+users, and codes take 32 bits unless there are very many events: all that reads them is faster so.
 
 Lots cost the most, so only users with more rows than they keep get them. The codes of key values have the order of the
 values: so equal lots are decided by the parts of the key, as everywhere (gsh/events/lots.py).
@@ -18,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from gsh.duckdb.public_keys import KeysTable
+from gsh.duckdb.sources import Source
 from gsh.duckdb.workspace import CHANGED, Workspace, literal
 from gsh.events.bounding import clipped, record_units
 from gsh.events.dialects import DIALECTS
@@ -30,6 +32,9 @@ __all__ = ["Coded"]
 
 _BASE = "_gsh_base"
 _CODES = "_gsh_code"
+_MOST_OF_32_BITS = 2**28
+"""Events from which on codes take 64 bits. Of texts the number is an estimate, so there is room: a code that does not
+fit would be an error."""
 _SQL = DIALECTS["duckdb"]
 
 
@@ -41,12 +46,14 @@ class Coded:
     keys: tuple[str, ...]
     measures: tuple[Measure, ...]
     kinds: Mapping[str, Kind]
+    code_type: str
 
     @staticmethod
-    def of(plans: Sequence[Plan], kinds: Mapping[str, Kind]) -> "Coded":
+    def of(plans: Sequence[Plan], source: Source) -> "Coded":
         keys = dict.fromkeys(name for plan in plans for name in plan.by)
         measures = {_added(each): each for plan in plans for each in plan.measures}
-        return Coded(plans[0].user, tuple(keys), tuple(measures.values()), kinds)
+        code_type = "UINTEGER" if source.rows < _MOST_OF_32_BITS else "UBIGINT"
+        return Coded(plans[0].user, tuple(keys), tuple(measures.values()), source.kinds, code_type)
 
     @contextmanager
     def made(self, space: Workspace, scan: str) -> Iterator[str]:
@@ -69,8 +76,8 @@ class Coded:
         # An enumeration has an order of its own, which depends on other records.
         order = f"ORDER BY {'CAST(value AS VARCHAR)' if kind == 'string' else 'value'}" if place > 0 else ""
         values = f"SELECT DISTINCT {column} AS value FROM {scan}"
-        part = part_sql(_SQL, "value", kind)
-        return f"SELECT value, ROW_NUMBER() OVER ({order}) AS code, {part} AS part FROM ({values})"
+        code = f"CAST(ROW_NUMBER() OVER ({order}) AS {self.code_type})"
+        return f"SELECT value, {code} AS code, {part_sql(_SQL, 'value', kind)} AS part FROM ({values})"
 
     def adding_up(self, scan: str) -> str:
         """The events with codes in place of values, added up."""
@@ -88,7 +95,7 @@ class Coded:
         groups = ", ".join(str(place) for place in range(1, len(codes) + 1))
         return (
             f"SELECT {', '.join(chosen)} FROM {scan} AS _events {' '.join(joins)} "
-            f"WHERE {user} IS NOT NULL GROUP BY {groups}"
+            f"WHERE {user} IS NOT NULL GROUP BY {groups} ORDER BY 1"
         )
 
     def query(self, base: str, plan: Plan, listed: KeysTable | None, *, is_partial: bool = False) -> str:
