@@ -1,7 +1,7 @@
 """/releases: what budgets have paid for, with answers and certificates."""
 
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -28,7 +28,7 @@ from app.releases.certificates.registry import registry_yaml
 from app.releases.recorded import certificate_of, shown
 from app.releases.release_route import READS_RELEASES, RELEASE_NOT_FOUND, ReleaseInPath, visible_release
 from app.releases.schemas.certificate import AnyCertificate
-from app.releases.schemas.release import TableName
+from app.releases.schemas.release import ReleaseAnswer, TableAnswer, TableName, TablesAnswer
 from app.releases.schemas.releases import (
     VERIFY_EXAMPLES,
     ReleaseOut,
@@ -50,10 +50,11 @@ _YAML, _HTML = "application/yaml", "text/html"
 _ENDINGS = {JSON: "certificate.json", _YAML: "registry.yaml", _HTML: "certificate.html"}
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _TEXT = {"schema": {"type": "string"}}
-_ANSWERS = dict.fromkeys([*MEDIA_TYPES.values(), ZIP], _BINARY) | {
-    JSON: {
-        "schema": {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("ReleaseAnswer", "TablesAnswer")]}
-    }
+_ANSWERS: dict[str, Any] = {
+    "description": "The kept rows.",
+    "model": ReleaseAnswer | TablesAnswer | TableAnswer,
+    "content": dict.fromkeys([*MEDIA_TYPES.values(), ZIP], _BINARY) | {JSON: {}},
+    "headers": DIGEST_HEADER,
 }
 
 
@@ -126,9 +127,7 @@ async def get_release(request: Request, response: Response, key: ReleaseInPath) 
     summary="The answer of a release",
     dependencies=[needs("release", "audit")],
     response_class=StreamingResponse,
-    responses=RELEASE_NOT_FOUND
-    | ANSWER_PROBLEMS
-    | {200: {"description": "The kept rows.", "content": _ANSWERS, "headers": DIGEST_HEADER}},
+    responses=RELEASE_NOT_FOUND | ANSWER_PROBLEMS | {200: _ANSWERS},
 )
 async def get_answer(
     request: Request,
@@ -140,7 +139,7 @@ async def get_answer(
 ) -> Response:
     """The stored bytes, or the same rows in the format that `Accept` prefers. It costs nothing.
 
-    Several tables are a zip archive or JSON. With `table`, one of them comes in any format.
+    Several tables are a zip archive or JSON. With `table`, one of them comes in any format; its JSON has its `name`.
 
     After as many days as the service keeps answers, this is 410. The certificate stays.
     """

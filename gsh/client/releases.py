@@ -7,9 +7,11 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, Unpack
 
 import pyarrow as pa
 
+from gsh.accounting.mechanism import AnyMechanism
 from gsh.certificate import Certificate
 from gsh.client.answers import Release, is_archive, release_of, tables_of
-from gsh.client.decoding import check_sha256, decoded, understood
+from gsh.client.asked import Asked, certified
+from gsh.client.decoding import Contradiction, check_sha256, decoded, understood
 from gsh.client.encoding import (
     AS_NAMED,
     ReleaseLike,
@@ -42,7 +44,7 @@ from gsh.histogram.archives import read_archive
 from gsh.histogram.file_formats import ARROW, JSON, MEDIA_TYPES, ZIP, AnswerFormat
 from gsh.results import certificates
 from gsh.results.budget_use import BudgetUse
-from gsh.wire import Json
+from gsh.wire import Json, release_from_json, tables_from_json
 
 __all__ = ["AnswerFormat", "CertificateFormat", "RecordedRelease", "Releases"]
 
@@ -188,7 +190,7 @@ class Releases(Collection[M]):
         body = release_json(mechanism) | {"budget": budget} | in_period(period) | stated(mechanism, options)
         places = in_tables(body) if "tables" in body else AS_NAMED
         answer = yield from ask(self, json_call("POST", "/releases", body, once=once), places)
-        return decoded(answer, lambda document: _opened(document, answer))
+        return decoded(answer, lambda document: _opened(document, body, once, answer))
 
     @operation
     def survey(
@@ -277,11 +279,19 @@ def _certificate(document: Json) -> Certificate:
     return Certificate.from_json(document)
 
 
-def _opened(document: Json, answer: Answer) -> Opened:
-    certificates.check_sizes(document["certificate"])
+def _opened(document: Json, body: Json, once: str, answer: Answer) -> Opened:
+    asked = Asked.of(_mechanisms_in(body), body, once)
+    certified(document["certificate"], asked)
+    if document["key"] != once or not asked.is_paid_by(document["budget"]):
+        raise Contradiction("it is about another release")
     seed = document.pop("seed", None)
     plain = None if seed is None else base64.b64decode(seed, validate=True)
     if plain is not None and len(plain) != _SEED_BYTES:
         raise ValueError
     opened = parsed(Opened, document | {"seed": plain, "is_replayed": answer.is_replayed})
     return replace(opened, budget_use=answer.budget_use)
+
+
+def _mechanisms_in(body: Json) -> Mapping[str, AnyMechanism]:
+    """The mechanisms of a request, by the names of the tables."""
+    return tables_from_json(body["tables"]) if "tables" in body else {"": release_from_json(body["mechanism"])}

@@ -108,7 +108,7 @@ def convert_tables(
     elif only is None:
         write_json_tables(tables, certificate, sink)
     elif into == "json":
-        write_json(tables[only], certificate, sink)
+        write_json(tables[only], certificate, sink, only)
     else:
         _write_table(tables[only], certificate, into, sink, name=only)
 

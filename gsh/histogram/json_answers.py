@@ -117,10 +117,10 @@ def key_names(parts: int, values: Iterable[str], *, has_intervals: bool) -> tupl
     return tuple(names)
 
 
-def write_json(answer: Answer, certificate: str | None, sink: IO[bytes]) -> None:
-    """An answer as JSON, in one form."""
+def write_json(answer: Answer, certificate: str | None, sink: IO[bytes], name: str = "") -> None:
+    """An answer as JSON, in one form. ``name`` is that of the table, if it is one of several."""
     sink.write(b"{")
-    _write_members(answer, sink)
+    _write_members(answer, sink, name)
     _write_certificate(certificate, sink)
 
 
@@ -128,18 +128,18 @@ def write_json_tables(tables: Mapping[str, Answer], certificate: str | None, sin
     """The same for several tables."""
     sink.write(b'{"tables":[')
     for place, (name, answer) in enumerate(tables.items()):
-        sink.write(f'{"," if place else ""}{{"name":{_json(name)},'.encode())
-        _write_members(answer, sink)
+        sink.write(b",{" if place else b"{")
+        _write_members(answer, sink, name)
         sink.write(b"}")
     sink.write(b"]")
     _write_certificate(certificate, sink)
 
 
-def _write_members(answer: Answer, sink: IO[bytes]) -> None:
+def _write_members(answer: Answer, sink: IO[bytes], name: str) -> None:
     parts = [_json_ready(column) for column in answer.keys]
     pieces = ([part.slice(start, _ROWS).combine_chunks() for part in parts] for start in range(0, len(parts[0]), _ROWS))
     keys = (keys_as_json(piece, are_lists=len(piece) > 1) for piece in pieces)
-    sink.write(b'"groups":')
+    sink.write(b'"groups":' if not name else f'"name":{_json(name)},"groups":'.encode())
     write_groups(keys, answer.numbers, answer.roles.values, sink)
     if answer.level is not None:
         _write_intervals(answer, answer.level, sink)

@@ -41,6 +41,7 @@ __all__ = [
     "Payable",
     "ReleaseAnswer",
     "ReleaseRequest",
+    "TableAnswer",
     "TableName",
     "TableRequest",
     "TablesAnswer",
@@ -375,6 +376,16 @@ class TablesAnswer(Strict):
     certificate: TablesCertificate = Field(
         title="Certificate",
         description="The certified privacy of all tables together. It does not depend on the data.",
+        examples=[TABLES_CERTIFICATE_EXAMPLE | {"idempotency_key": None, "budget": None}],
+    )
+
+
+class TableAnswer(TableOut):
+    """One of several tables, and what they cost together."""
+
+    certificate: TablesCertificate = Field(
+        title="Certificate",
+        description="The certified privacy of all tables of the release together. It does not depend on the data.",
         examples=[TABLES_CERTIFICATE_EXAMPLE | {"idempotency_key": None, "budget": None}],
     )
 

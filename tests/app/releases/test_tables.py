@@ -11,6 +11,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
+from app.releases.schemas.release import TableAnswer
 from gsh.accounting.accountings import EXACT, at_epsilon
 from gsh.accounting.composition import NOTHING, cost_of, delta_at
 from gsh.accounting.mechanism import Joint, Mechanism, PlainGaussian
@@ -350,7 +351,9 @@ def test_a_stored_archive_is_given_as_it_is_as_json_or_table_by_table(bank: Bank
     assert from_bytes(other.content).schema.metadata[b"table"] == b"by_country"
     csv = answer(bank, "?table=by_url", "text/csv").text.splitlines()
     assert (csv[0], len(csv)) == ("url,users,users_low,users_estimate,users_high", 3)
-    assert answer(bank, "?table=by_url", "application/json").json()["groups"]["keys"] == ["a", "b"]
+    named = answer(bank, "?table=by_url", "application/json").json()
+    assert named == as_json["tables"][0] | {"name": "by_url", "certificate": certificate}
+    assert named["groups"]["keys"] == ["a", "b"]
     for unknown in ("by_city", "", "by_url.arrows"):
         errors = problem_errors(answer(bank, f"?table={unknown}"), 422, "invalid-request")
         assert set(errors) == {"parameter table"}
@@ -364,7 +367,10 @@ def test_a_stored_json_release_is_given_as_an_archive_or_table_by_table(bank: Ba
     assert certificate == made.json()["certificate"]
     assert {name: len(table) for name, table in tables.items()} == {"by_url.parquet": 2, "by_country.parquet": 3}
     assert answer(bank, "?table=by_country", "text/csv").text.startswith("key,count\nDE,")
-    assert answer(bank, "?table=by_country").json()["groups"] == made.json()["tables"][1]["groups"]
+    expected = made.json()["tables"][1] | {"certificate": certificate}
+    named = answer(bank, "?table=by_country")
+    assert named.json() == expected
+    assert TableAnswer.model_validate_json(named.content).name == "by_country"
 
 
 def test_a_release_of_one_table_has_no_table_by_name(bank: Bank) -> None:

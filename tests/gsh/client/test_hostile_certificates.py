@@ -37,12 +37,15 @@ MECHANISM = gsh.Mechanism(c_u=2, tau=1, tau_star=30, sigma=10)
 NAMES = ("one", "two")
 STATED: dict[str, Any] = {"epsilon": 1.0, "budget": "web", "once": "week-46"}
 PAID = {"id": "web", "promise": {"epsilon": 5.0, "delta": 1e-6}, "limit": {"epsilon": 5.0, "delta": 1e-6}}
-KINDS = ("table", "tables", "groups", "dry run")
+OPENED = ("open", "open tables")
+KINDS = ("table", "tables", "groups", "dry run", *OPENED)
+OPEN = {"key": "week-46", "state": "open", "budget": "web", "entry": 1, "at": "2026-11-09T00:00:00Z"}
+SEED = base64.b64encode(bytes(32)).decode()
 
 
 def honest(kind: str, **stated: Any) -> Json:
     """The certificate that a service would send."""
-    said = certificate(dict.fromkeys(NAMES, MECHANISM) if kind == "tables" else MECHANISM, **stated or {"epsilon": 1.0})
+    said = certificate(dict.fromkeys(NAMES, MECHANISM) if "tables" in kind else MECHANISM, **stated or {"epsilon": 1.0})
     return said.to_dict() | {"budget": PAID, "idempotency_key": "week-46"}
 
 
@@ -60,6 +63,8 @@ def answer_with(kind: str, said: Json) -> tuple[str, bytes]:
 
         write_archive(sink, {name: ("arrow", writer(name)) for name in NAMES}, text)
         return ZIP, sink.getvalue()
+    if kind in OPENED:
+        return JSON, json.dumps(OPEN | {"seed": SEED, "certificate": said}).encode()
     groups = {"keys": ["a.org"], "counts": [500.5], "values": {}}
     return JSON, json.dumps({"certificate": said, "groups": groups, "budget": None}).encode()
 
@@ -78,6 +83,10 @@ def asked(kind: str, said: Json, is_replayed: bool = False, options: dict[str, A
             return client.release(ROWS, MECHANISM, users="users", keys=["url"], **given)
         if kind == "dry run":
             return client.dry_run(ROWS, MECHANISM, users="users", keys=["url"], **given)
+        if kind in OPENED:
+            return client.releases.open(
+                dict.fromkeys(NAMES, MECHANISM) if kind == "open tables" else MECHANISM, **given
+            )
         if kind == "groups":
             return client.release(MECHANISM, keys=["a.org"], counts=[500], **given)
         keys = {name: ["url"] for name in NAMES}
@@ -112,6 +121,8 @@ def test_an_honest_certificate_is_taken(kind: str) -> None:
     assert asked(kind, honest(kind)).certificate.epsilon == 1.0
     found = asked(kind, honest(kind, delta=0.5), options=STATED | {"epsilon": None, "delta": 0.5})
     assert found.certificate.delta <= 0.5
+    if kind in OPENED:  # a budget pays for every open release
+        return
     free = honest(kind) | {"budget": None, "idempotency_key": None, "epsilon": None, "delta": None}
     assert asked(kind, free, options={}).certificate.budget is None
 
@@ -129,12 +140,19 @@ def test_a_certificate_of_something_else_is_refused(kind: str, lie: str, is_repl
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_point_that_was_not_asked_for_is_refused(kind: str) -> None:
-    unpaid: dict[str, Any] = {"budget": None, "idempotency_key": None}
+    paid = {name: STATED[name] for name in ("budget", "once")}
     with pytest.raises(UnexpectedAnswer, match="an ε that was not asked for"):
-        asked(kind, honest(kind) | unpaid, options={})
+        asked(kind, honest(kind), options=paid)
     for delta in (0.6, -0.5):
         with pytest.raises(UnexpectedAnswer, match="another δ"):
-            asked(kind, honest(kind, delta=0.5) | unpaid | {"delta": delta}, options={"delta": 0.5})
+            asked(kind, honest(kind, delta=0.5) | {"delta": delta}, options=paid | {"delta": 0.5})
+
+
+@pytest.mark.parametrize("change", [{"key": "week-45"}, {"budget": "other"}, {"budget": None}], ids=str)
+def test_an_open_release_is_the_one_that_was_asked_for(change: dict[str, Any]) -> None:
+    body = json.dumps(OPEN | {"seed": SEED, "certificate": honest("open")} | change).encode()
+    with client_of(JSON, body) as client, pytest.raises(UnexpectedAnswer, match="it is about another release"):
+        client.releases.open(MECHANISM, **STATED)
 
 
 def with_roles(said: Json, roles: Any) -> Json:
@@ -210,7 +228,7 @@ def test_many_columns_are_refused_before_any_linear_algebra(
     kind: str, wide: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """400 columns took the client 12 seconds."""
-    shape = "tables" if kind == "tables" else "table"
+    shape = "tables" if "tables" in kind else "table"
     said = with_mechanism(honest(shape), aggregates=WIDE[wide])
 
     def forbidden(_given: object) -> AnyMechanism:
