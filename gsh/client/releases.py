@@ -280,7 +280,7 @@ def _certificate(document: Json) -> Certificate:
 
 
 def _opened(document: Json, body: Json, once: str, answer: Answer) -> Opened:
-    asked = Asked.of(_mechanisms_in(body), body, once)
+    asked = Asked.of(_mechanisms_in(body), body, once, is_open=True)
     certified(document["certificate"], asked)
     if document["key"] != once or not asked.is_paid_by(document["budget"]):
         raise Contradiction("it is about another release")

@@ -26,6 +26,7 @@ from gsh.histogram.conversion import write_rows
 from gsh.histogram.file_formats import ARROW, JSON, ZIP
 from gsh.histogram.roles import Roles
 from gsh.results.certificates import MOST_COLUMNS
+from gsh.surveyed import SurveyStatement
 from gsh.wire import Json
 from gsh.wire import mechanism_to_json as written
 from tests.gsh.client.hostile import changed
@@ -326,3 +327,36 @@ def test_an_archive_that_is_changed_anywhere_changes_nothing_that_a_caller_gets(
             refused += 1
 
     assert refused > 350
+
+
+PLANNED = gsh.calibrate(c_u=64, epsilon=1, delta=1e-6, survey=gsh.SurveyShare(0.01))
+CHOSEN = gsh.calibrate(c_u=256, epsilon=1, delta=1e-6, survey=PLANNED.survey).mechanism
+DEARER = gsh.Mechanism(c_u=256, tau=1, tau_star=CHOSEN.tau_star, sigma=CHOSEN.sigma / 2)
+
+
+def reopened(mechanism: AnyMechanism = CHOSEN, digest: str | None = "a" * 64, **survey: Any) -> Any:
+    """A release opened after a survey, from which the service says that this mechanism was chosen."""
+    assert PLANNED.survey is not None
+    stated = SurveyStatement.of_plan(PLANNED.survey, chosen=("c_u = 256",), digest=digest)
+    said = certificate(mechanism, epsilon=1.0, survey=stated).to_dict() | {"budget": PAID, "idempotency_key": "week-46"}
+    said["survey"] = said["survey"] | survey
+    with client_of(JSON, json.dumps(OPEN | {"certificate": said}).encode()) as client:
+        return client.releases.open(PLANNED, budget="web", once="week-46", epsilon=1.0)
+
+
+def test_what_an_earlier_run_chose_from_a_survey_is_taken_if_it_costs_what_was_fixed() -> None:
+    assert reopened().certificate.mechanisms[""] == CHOSEN
+    assert reopened(PLANNED.mechanism, digest=None).certificate.mechanisms[""] == PLANNED.mechanism
+    with pytest.raises(UnexpectedAnswer, match="has another mechanism"):
+        reopened(digest=None)
+    assert PLANNED.survey is not None
+    for change in ({"mu_squared": 2 * PLANNED.survey.mu_squared}, {"hazard": 1.0}, {"histograms": [{"sigma": 1.0}]}):
+        with pytest.raises(UnexpectedAnswer, match="has another survey"):
+            reopened(**change)
+    said = reopened().certificate.to_dict()
+    dearer = said | {"mechanism": written(DEARER)}
+    with (
+        client_of(JSON, json.dumps(OPEN | {"certificate": dearer}).encode()) as client,
+        pytest.raises(UnexpectedAnswer),
+    ):
+        client.releases.open(PLANNED, budget="web", once="week-46", epsilon=1.0)
