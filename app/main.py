@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from app import openapi
 from app.access import access_keys
 from app.accounting import account, bound, calibrate, compare, engine, intervals, real_releases, utility
+from app.approvals import approvals
 from app.budgets import budgets
 from app.errors import Busy
 from app.http import health
@@ -55,7 +56,7 @@ WORKER_MODULES = (
 
 ENDPOINTS = (
     *(account, engine, bound, calibrate, compare, intervals, utility),
-    *(release, table, releases, budgets, engines, access_keys),
+    *(release, table, releases, budgets, engines, approvals, access_keys),
     signing_keys,
     *(real_releases, health, problem_pages, pages, guide),
 )

@@ -87,6 +87,7 @@ ALLOWED = {
     "app/web": {"app.http", "app.ledger", "app.schemas", "app.web"},
     "app/accounting": {"gsh", "app.accounting", "app.errors", "app.http", "app.schemas", "app.workers"},
     "app/access": {"app.access", "app.errors", "app.http", "app.ledger", "app.schemas"},
+    "app/approvals": {"app.http", "app.ledger", "app.schemas"},
     "app/budgets": {
         "gsh.accounting",
         "gsh.errors",

@@ -4,8 +4,8 @@ An access key that is bound to budgets sees and makes access keys for these budg
 budgets, so a bound one may not read it.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Body, Path, Query, Request
 from pydantic import Field, TypeAdapter
@@ -35,6 +35,8 @@ from app.ledger.errors import AccessKeyEnded, UnknownAccessKey
 from app.ledger.store import Ledger
 
 __all__ = ["router"]
+
+T = TypeVar("T")
 
 _ADMIN, _READS = [needs("admin")], [needs("admin", "audit")]
 _KEY_NOT_FOUND: dict[int | str, dict[str, Any]] = {404: ACCESS_KEY_PROBLEMS[404]}
@@ -106,7 +108,7 @@ async def create_access_key(
         if not access.may_see(pattern):
             raise InvalidRequest(f"/budgets/{place}", "must be among the budgets that your access key is bound to")
     key, kept = new_key(frozenset(body.scopes), frozenset(body.budgets), body.note, now(), _expiry(body.expires_at))
-    await services_of(request).ledger_pool.ask(lambda ledger: ledger.keys.add(kept, access.by))
+    await _changed(request, lambda ledger: ledger.keys.add(kept, access.by))
     return _shown_once(key, kept)
 
 
@@ -137,7 +139,7 @@ async def rotate_access_key(
             raise AccessKeyEnded
         return rotated
 
-    return _shown_once(*await services_of(request).ledger_pool.ask(work))
+    return _shown_once(*await _changed(request, work))
 
 
 @router.delete(
@@ -160,7 +162,7 @@ async def revoke_access_key(
         found = ledger.keys.read()
         return AccessKeyOut(**found.shown(_known(found, id), at))
 
-    return await services_of(request).ledger_pool.ask(work)
+    return await _changed(request, work)
 
 
 @router.get("/history", operation_id="accessHistory", summary="The history of access", dependencies=_READS)
@@ -184,6 +186,15 @@ async def access_history(
 
 
 router.routes.extend([*_made.routes, *_rotated.routes])
+
+
+async def _changed(request: Request, work: Callable[[Ledger], T]) -> T:
+    """The result of a change, which this process knows from its next request on."""
+    services = services_of(request)
+    try:
+        return await services.ledger_pool.ask(work)
+    finally:
+        services.authorizer.forget()
 
 
 def _expiry(text: str | None) -> str | None:

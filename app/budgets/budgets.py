@@ -33,6 +33,7 @@ from app.ledger.renewing import named_period
 from app.ledger.scopes import READERS
 from app.ledger.state import UNREADABLE, Budget, Entry
 from app.ledger.store import Account, Ledger
+from app.schemas.approvals import WAITING_RESPONSE
 from app.schemas.costs import CostOut, LimitOut, PromiseOut, RemainingOut, ShortageOut, SpentOut
 from app.schemas.mechanism import PostedMechanism, read_release
 from app.workers.work_bounds import check_work, work_of
@@ -59,7 +60,7 @@ _bodies = APIRouter(prefix="/budgets", tags=["budgets"], route_class=BudgetRoute
     operation_id="putBudget",
     summary="Make a budget, or change its limit",
     dependencies=[needs("admin", budget="id")],
-    responses=BUDGET_NOT_FOUND | DIVISION_PROBLEMS,
+    responses=BUDGET_NOT_FOUND | DIVISION_PROBLEMS | WAITING_RESPONSE,
 )
 async def put_budget(
     request: Request,
@@ -70,6 +71,7 @@ async def put_budget(
 
     What the request omits stays as it is. The first charge settles how noise and thresholds share the budget. After it,
     a change that would divide the budget in another way is 409, and so is another privacy unit, period or parent.
+    If the budget demands an approval, the change waits for it (202).
     """
     services = services_of(request)
     with naming(body.tables):
@@ -81,7 +83,8 @@ async def put_budget(
         access.check(body.parent)  # a child charges its parent
 
     def put(ledger: Ledger) -> Budget:
-        return ledger.put_budget(id, limit, None, now(), settings=body.settings, reason=body.reason, by=access.by)
+        given: Any = {"settings": body.settings, "reason": body.reason, "by": access.by, "client": access.client}
+        return ledger.put_budget(id, limit, None, now(), **given)
 
     await services.ledger_pool.ask(put)
     return await services.ledger_pool.read(lambda ledger: _whole(ledger.budget(id)))
@@ -295,6 +298,7 @@ def _summary(lineage: Lineage) -> dict[str, Any]:
         "closes_after": budget.closes_after,
         "period_of": budget.period_of,
         "most_sigma": budget.most_sigma,
+        "approval": budget.approval or "none",
         "limit": LimitOut(**limit_figures(limit)),
         "spent": CostOut(**cost_figures(spent, limit)),
         "used": limit.used(spent),

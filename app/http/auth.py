@@ -138,6 +138,10 @@ class _AccessKeyCache:
         """Whether the row of this access key is not as it was sealed."""
         return digest in self._unsealed
 
+    def forget(self) -> None:
+        """Read the ledger before the next request: this process has just changed an access key."""
+        self._loaded_at = float("-inf")
+
     async def refresh(self) -> None:
         """Read the ledger if the access keys were read more than a second ago. Requests that wait share one reading."""
         if time.monotonic() - self._loaded_at > _FRESH_SECONDS:
@@ -189,6 +193,10 @@ class Authorizer:
         """The same right before a charge, or before an answer that nothing is charged for."""
         await self.enter_again(scope)
         access_of(scope).check(budget)
+
+    def forget(self) -> None:
+        """An access key was changed here. Other processes see it within a second."""
+        self._keys.forget()
 
     async def keys_made(self) -> bool:
         """Whether an access key was ever made: from then on one is mandatory."""

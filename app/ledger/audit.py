@@ -11,6 +11,7 @@ from typing import Any
 
 from app.ledger.answer_keys import facts_of, unread_mark
 from app.ledger.answers import ENCRYPTED, AnswerPlace, erasure_seal
+from app.ledger.approval_audit import ApprovalAudit
 from app.ledger.charges import sha256_of
 from app.ledger.databases import Execute, Statements
 from app.ledger.lineage_audit import LineageAudit
@@ -65,8 +66,8 @@ class Audit:
         return (entry for page in self._pages(execute, budget) for entry, _ in page)
 
     def faults(self, execute: Execute, budget: Budget, content: Content) -> Iterator[HistoryFault]:
-        """Entries that differ from their columns, release, answer or ancestors, in a history of an intact chain."""
-        levels = LineageAudit(execute, self._sql, budget)
+        """Entries that differ from their columns, release, answer, ancestors or approval, in an intact chain."""
+        levels, approvals = LineageAudit(execute, self._sql, budget), ApprovalAudit()
         drawn = (Entry(*row).details for row in execute(self._sql.drawn_later, (budget.id,)))
         redraws = {details.get("key"): details for details in drawn}
         commits: dict[str, dict[str, Any]] = {}
@@ -87,10 +88,12 @@ class Audit:
                 if wrong is not None:
                     yield HistoryFault(entry.number, wrong)
             yield from levels.faults([entry for entry, _ in page])
+            yield from approvals.faults(entry for entry, _ in page)
         for key, (number, state) in states.items():
             if not _is_as_committed(*state, commits.get(key)):
                 yield HistoryFault(number, "has a release in another state than the recorded one")
         yield from levels.missing()
+        yield from approvals.missing(execute, self._sql, budget.id)
 
     def _pages(self, execute: Execute, budget: str) -> Iterator[list[tuple[Entry, dict[str, Any]]]]:
         """Each entry, and the columns of its row and of its release."""

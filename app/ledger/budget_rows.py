@@ -80,7 +80,7 @@ def _columns(budget: Budget) -> tuple[Any, ...]:
     return (
         *(limit.epsilon, limit.delta, *proportion, budget.description),
         *(*sums, budget.entries, budget.head, *_texts(budget.hull), *unit, *_texts(limit.ray), budget.parent),
-        *(budget.renews, budget.closes_after, budget.period_of, budget.most_sigma),
+        *(budget.renews, budget.closes_after, budget.period_of, budget.most_sigma, budget.approval),
     )
 
 
@@ -94,7 +94,7 @@ def _caps_of(mu_squared: str | None, hazard: str | None) -> Caps | None:
 
 def _budget_of(row: Sequence[Any]) -> Budget:
     name, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only, entries, head, *rest = row
-    hull_s, hull_d, privacy_unit, period, *ray, parent, renews, closes_after, period_of, most_sigma = rest
+    hull_s, hull_d, privacy_unit, period, *ray, parent, renews, closes_after, period_of, most_sigma, approval = rest
     limit = Limit(epsilon, delta, None if proportion_s is None else Cost(proportion_s, proportion_d), _caps_of(*ray))
     release = None if only is None else charged_from_json(json.loads(only))
     spent = Spent(fraction_of(s), fraction_of(d), charges, release)
@@ -113,4 +113,5 @@ def _budget_of(row: Sequence[Any]) -> Budget:
         closes_after=closes_after,
         period_of=period_of,
         most_sigma=most_sigma,
+        approval=approval,
     )

@@ -35,6 +35,7 @@ __all__ = [
     "ChargedAnswer",
     "CheckedBudget",
     "add_charge",
+    "demands_approval",
     "draw_again",
     "fitting",
 ]
@@ -56,6 +57,8 @@ class Charge:
     """The fingerprint of what the request means, by which it is recognised in whatever form it comes again."""
     state: ReleaseState = "made"
     notes: Notes = field(default=Notes())
+    approval: str | None = None
+    """The id of the request that another client has approved, if a budget demands it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,16 @@ class CheckedBudget:
     @property
     def budget(self) -> Budget:
         return self.lineage[0]
+
+    @property
+    def needs_approval(self) -> bool:
+        """Whether another client must approve the release first."""
+        return self.unread is None and demands_approval(self.lineage)
+
+
+def demands_approval(lineage: Lineage) -> bool:
+    """Whether the budget or an ancestor lets releases wait for an approval."""
+    return any(budget.approval == "releases" for budget in lineage)
 
 
 ChargedAnswer = Callable[[Lineage, int], Staged]
@@ -121,6 +134,8 @@ def add_charge(
     recorded: dict[str, Any] = {"key": key, "request": charge.request, "client": client, "state": charge.state}
     recorded |= {"description": notes.description, "labels": notes.labels}
     recorded |= {"ancestors": [each._asdict() for each in ancestors]} if ancestors else {}
+    approved = {} if charge.approval is None else {"approval_id": charge.approval}
+    recorded |= approved
     optional = {"content_hash": charge.content, "provenance_sha256": sha256_of(notes.provenance)}
     certificate = _stored_certificate(notes, made)
     recorded |= {name: value for name, value in optional.items() if value} | _drawn_details(notes, made, certificate)
@@ -156,7 +171,7 @@ def add_charge(
     ]
     through = {"budget": budget.id, "number": entry.number, "hash": entry.hash, "key": key}
     for ancestor, later in zip(above, after[1:], strict=True):
-        charged, entry = ancestor.charged(later.spent, release, cost, at, {"through": through}, notes.by)
+        charged, entry = ancestor.charged(later.spent, release, cost, at, {"through": through} | approved, notes.by)
         levels.append(charged)
         entries.append((entry, (cost.mu_squared, cost.hazard, *[None] * 6)))
     set_budgets(execute, sql, levels)

@@ -3,13 +3,21 @@ may have succeeded although its acknowledgement was lost. Repeat the request wit
 answered, and charged at most once.
 """
 
+from typing import TYPE_CHECKING
+
 from app.ledger.state import Budget
 from gsh.accounting.composition import Cost, Release
+
+if TYPE_CHECKING:
+    from app.ledger.approvals import Approval
 
 __all__ = [
     "AccessKeyEnded",
     "AlreadyCommitted",
+    "AlreadyDecided",
     "AnswerErased",
+    "ApprovalRefused",
+    "AwaitsApproval",
     "BrokenLineage",
     "BudgetExceeded",
     "DivisionSettled",
@@ -18,14 +26,17 @@ __all__ = [
     "KeyReused",
     "LedgerError",
     "LedgerUnavailable",
+    "NoSecondKey",
     "NotOpen",
     "NotOwner",
+    "OutdatedRequest",
     "ParentSettled",
     "PeriodClosed",
     "ReasonMissing",
     "TooManyComparisons",
     "UnitSettled",
     "UnknownAccessKey",
+    "UnknownApproval",
     "UnknownBudget",
     "UnknownPeriod",
     "UnknownRelease",
@@ -98,10 +109,14 @@ class ReasonMissing(LedgerError):
 
 
 class KeyReused(LedgerError):
-    """The idempotency key belongs to another request, which ``budget`` paid for; ``has_answer`` if it has groups."""
+    """The idempotency key belongs to another request, which ``budget`` paid for; ``has_answer`` if it has groups.
 
-    def __init__(self, idempotency_key: str, budget: str, *, has_answer: bool) -> None:
-        super().__init__(idempotency_key, budget, has_answer)
+    ``approval`` is the id of the request, if it waits for an approval.
+    """
+
+    def __init__(self, idempotency_key: str, budget: str, *, has_answer: bool, approval: str | None = None) -> None:
+        super().__init__(idempotency_key, budget, has_answer, approval)
+        self.approval = approval
         self.idempotency_key = idempotency_key
         self.budget = budget
         self.has_answer = has_answer
@@ -125,6 +140,43 @@ class UnknownAccessKey(LedgerError):
 
 class AccessKeyEnded(LedgerError):
     """A rotation of an access key that is not active, or was replaced before."""
+
+
+class UnknownApproval(LedgerError):
+    """No request has this id, or none that the client may see."""
+
+
+class AwaitsApproval(LedgerError):
+    """Nothing is done yet: another client must approve the request."""
+
+    def __init__(self, approval: "Approval") -> None:
+        super().__init__(approval.id)
+        self.approval = approval
+
+
+class ApprovalRefused(LedgerError):
+    """The release was refused, for a reason."""
+
+    def __init__(self, approval: str, reason: str) -> None:
+        super().__init__(approval, reason)
+        self.approval = approval
+        self.reason = reason
+
+
+class AlreadyDecided(LedgerError):
+    """The request is not waiting: it is in ``state``."""
+
+    def __init__(self, state: str) -> None:
+        super().__init__(state)
+        self.state = state
+
+
+class NoSecondKey(LedgerError):
+    """The client that asks cannot decide, nor can one without an access key."""
+
+
+class OutdatedRequest(LedgerError):
+    """The budget has changed since somebody asked for a change of it."""
 
 
 class NotOpen(LedgerError):

@@ -65,7 +65,17 @@ def check_open(budget: Budget, at: str) -> None:
         raise PeriodClosed(budget.id)
 
 
-_INHERITED = ("epsilon", "delta", "proportion", "description", "privacy_unit", "parent", "closes_after", "most_sigma")
+_INHERITED = (
+    "epsilon",
+    "delta",
+    "proportion",
+    "description",
+    "privacy_unit",
+    "parent",
+    "closes_after",
+    "most_sigma",
+    "approval",
+)
 
 
 def wrong_period(execute: Execute, sql: Statements, budget: Budget, first: Entry) -> str | None:

@@ -15,7 +15,7 @@ from app.ledger.errors import AnswerErased, KeyReused, LedgerError, TooManyCompa
 from app.ledger.releases import RecordedRelease, check_seal, find_release
 from app.ledger.secret import Secret
 
-__all__ = ["BURST", "SECONDS", "has_same_bytes", "released_for", "used_by"]
+__all__ = ["BURST", "SECONDS", "has_same_bytes", "is_of_another", "refusal", "released_for", "used_by"]
 
 BURST = 5
 SECONDS = 6.0
@@ -28,7 +28,7 @@ def used_by(
     release = find_release(execute, sql, charge.idempotency_key)
     if release is None:
         return None
-    if _is_of_another(release.client, client):
+    if is_of_another(release.client, client):
         raise KeyReused(release.key, release.budget, has_answer=release.has_answer)
     check_seal(secret, release.identity, release.seal)
     too_many = _wait_before(execute, sql, charge.idempotency_key, seconds_of(at))
@@ -66,11 +66,11 @@ def released_for(
     if release is None:
         return None
     reused = KeyReused(release.key, release.budget, has_answer=release.has_answer)
-    if _is_of_another(release.client, client):
+    if is_of_another(release.client, client):
         return reused
     check_seal(secret, release.identity, release.seal)
     is_same = charge.request in {release.request} - {""} or charge.content in {release.content_hash} - {None, ""}
-    refused = _refusal(execute, sql, reused, is_same=is_same, now=seconds_of(at))
+    refused = refusal(execute, sql, reused, is_same=is_same, now=seconds_of(at))
     return refused or _erased(release) or release
 
 
@@ -80,7 +80,7 @@ def _wait_before(execute: Execute, sql: Statements, key: str, now: float) -> Too
     return TooManyComparisons(math.ceil(wait)) if wait > 0 else None
 
 
-def _refusal(execute: Execute, sql: Statements, reused: KeyReused, *, is_same: bool, now: float) -> LedgerError | None:
+def refusal(execute: Execute, sql: Statements, reused: KeyReused, *, is_same: bool, now: float) -> LedgerError | None:
     """Why a request does not get the stored answer, or None. The caller has locked the row of the idempotency key.
 
     The error is returned and not raised: raised inside the transaction, it would roll back the count.
@@ -100,7 +100,7 @@ def _until(execute: Execute, sql: Statements, key: str, now: float) -> float:
     return min(max(until, now), now + BURST * SECONDS)
 
 
-def _is_of_another(owner: str | None, client: str) -> bool:
+def is_of_another(owner: str | None, client: str) -> bool:
     """Whether another client has paid. Its request is not compared: the answer would reveal what it posted."""
     return owner is not None and owner != client  # charges of version 0.1 have no owner
 

@@ -26,6 +26,7 @@ __all__ = [
     "BUDGET_ID",
     "GENESIS",
     "UNREADABLE",
+    "ApprovalRule",
     "Budget",
     "By",
     "Entry",
@@ -39,7 +40,11 @@ __all__ = [
     "text_of",
 ]
 
-EntryKind = Literal["created", "changed", "charge", "redrawn", "surveyed", "committed"]
+EntryKind = Literal[
+    "created", "changed", "charge", "redrawn", "surveyed", "committed", "requested", "approved", "refused"
+]
+ApprovalRule = Literal["limits", "releases"]
+"""What waits for a second access key: changes, or changes and releases."""
 
 BUDGET_ID = rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}{PERIOD_ID}$"
 """Names of budgets: letters, digits, dots, dashes and underscores, which no place needs to quote. And of periods."""
@@ -83,6 +88,7 @@ class Settings(TypedDict, total=False):
     renews: Renews | None
     closes_after: int | None
     most_sigma: float | None
+    approval: ApprovalRule | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +116,8 @@ class Entry:
         before = details.pop("before", None)
         if before is None:
             return _renamed(details)
-        changes = [{"field": name, "before": value, "after": details.get(name)} for name, value in before.items()]
+        after = details.pop("after", details)
+        changes = [{"field": name, "before": value, "after": after.get(name)} for name, value in before.items()]
         return _renamed(details | {"changes": changes})
 
 
@@ -139,6 +146,8 @@ class Budget:
     """The largest σ that is calibrated to what remains, unless a request says another one."""
     period_of: str | None = None
     """The renewed budget, if this one is for one of its periods."""
+    approval: ApprovalRule | None = None
+    """What another access key must approve than the one that asks for it; None: nothing."""
 
     def of_period(self, label: str) -> "Budget":
         """The budget of one period of this renewed one, before it is stored."""
@@ -153,6 +162,7 @@ class Budget:
             closes_after=self.closes_after,
             most_sigma=self.most_sigma,
             period_of=self.id,
+            approval=self.approval,
         )
 
     @property
@@ -207,6 +217,7 @@ class Budget:
             "closes_after": self.closes_after,
             "most_sigma": self.most_sigma,
             "period_of": self.period_of,
+            "approval": self.approval,
         }
 
     def charged(
@@ -223,6 +234,10 @@ class Budget:
     def surveyed(self, at: str, details: dict[str, Any], by: By | None) -> tuple["Budget", Entry]:
         """The budget, unchanged except for the entry that records what an open release chose from its survey."""
         return self._appended("surveyed", at, details | _signed(by))
+
+    def noted(self, kind: EntryKind, at: str, details: dict[str, Any], by: By) -> tuple["Budget", Entry]:
+        """The budget, unchanged except for an entry that says what somebody asked for or decided."""
+        return self._appended(kind, at, details | _signed(by))
 
     def redrawn(self, at: str, details: dict[str, Any], by: By | None) -> tuple["Budget", Entry]:
         """The budget, unchanged except for the entry that records the second draw of an answer that nobody has read."""
@@ -304,7 +319,7 @@ def fraction_of(text: str) -> Fraction:
 def _replayed(budget: Budget, entry: Entry) -> Budget:
     details = entry.details
     budget = replace(budget, entries=entry.number, head=entry.hash)
-    if entry.kind in {"committed", "redrawn", "surveyed"}:
+    if entry.kind in {"committed", "redrawn", "surveyed", "requested", "approved", "refused"}:
         return budget
     if entry.kind != "charge":
         if any(budget.recorded[name] != value for name, value in details.get("before", {}).items()):
@@ -323,6 +338,7 @@ def _replayed(budget: Budget, entry: Entry) -> Budget:
             closes_after=details.get("closes_after"),
             most_sigma=details.get("most_sigma"),
             period_of=details.get("period_of"),
+            approval=details.get("approval"),
         )
         if "ray" in details:
             return budget._limited(replace(limit, ray=budget.limit.ray))

@@ -20,35 +20,47 @@ from app.ledger.answers import (
     seal_erasures,
     whole_answer,
 )
-from app.ledger.audit import Audit
-from app.ledger.budget_rows import (
-    add_budget,
-    add_entry,
-    all_budgets,
-    find_budget,
-    known_budget,
-    periods_of,
-    set_budget,
+from app.ledger.approvals import (
+    Approval,
+    Approver,
+    ask_for_change,
+    ask_for_release,
+    check_current,
+    decide,
+    find_approval,
+    find_for_release,
+    finish,
+    list_approvals,
+    wanted_by,
 )
-from app.ledger.charges import Charge, Charged, ChargedAnswer, CheckedBudget, add_charge, draw_again, fitting
-from app.ledger.clock import now
+from app.ledger.audit import Audit
+from app.ledger.budget_rows import all_budgets, find_budget, known_budget, periods_of
+from app.ledger.changes import Change, make_change, plan_change
+from app.ledger.charges import (
+    Charge,
+    Charged,
+    ChargedAnswer,
+    CheckedBudget,
+    add_charge,
+    demands_approval,
+    draw_again,
+    fitting,
+)
+from app.ledger.clock import now, seconds_of
 from app.ledger.databases import Connections, Execute, Taken
 from app.ledger.errors import (
     AnswerErased,
-    DivisionSettled,
-    InvalidSetting,
+    AwaitsApproval,
+    KeyReused,
     LedgerError,
     LedgerUnavailable,
-    ParentSettled,
-    ReasonMissing,
-    UnitSettled,
+    NoSecondKey,
     UnknownBudget,
     UnknownRelease,
 )
 from app.ledger.heads import HeadTable
-from app.ledger.lineage import Lineage, ancestors_of, check_parent, find_lineage, how_many_cost, lock_tree
+from app.ledger.lineage import Lineage, ancestors_of, find_lineage, how_many_cost, lock_tree
 from app.ledger.open_releases import add_nonce, commit, record_survey, seed_of
-from app.ledger.periods import split
 from app.ledger.releases import (
     ChosenBounds,
     Commit,
@@ -59,11 +71,11 @@ from app.ledger.releases import (
     seal_releases,
 )
 from app.ledger.renewing import check_open, find_paying, make_period
-from app.ledger.repeats import has_same_bytes, released_for, used_by
+from app.ledger.repeats import has_same_bytes, is_of_another, refusal, released_for, used_by
 from app.ledger.secret import Secret
 from app.ledger.signing_keys import SigningKeys
 from app.ledger.state import UNREADABLE, Budget, By, Entry, HistoryFault, Settings, check_history
-from gsh.accounting.budget_limits import Limit, same_proportion
+from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import Cost, Part
 
 __all__ = ["Account", "Ledger"]
@@ -109,6 +121,7 @@ class Ledger:
         settings: Settings | None = None,
         reason: str = "",
         by: By | None = None,
+        client: str = "",
     ) -> Budget:
         """The budget with this limit. The first charge settles its proportion, unit and parent. A change is recorded.
 
@@ -116,60 +129,86 @@ class Ledger:
         existing budget is changed.
         """
         wanted = (settings or {}) | ({} if description is None else {"description": description})
-        put = partial(self._put_budget, name, limit, at, wanted, reason=reason, by=by)
+        put = partial(self._put_budget, Change(name, limit, wanted, reason), at, by, client)
         try:
-            return put()
+            made = put()
         except Taken:  # another transaction has just made it: change that one
-            return put()
+            made = put()
+        if isinstance(made, Approval):
+            raise AwaitsApproval(made)
+        return made
 
-    def _put_budget(
-        self, name: str, limit: Limit, at: str, settings: Settings, *, reason: str, by: By | None
-    ) -> Budget:
+    def _put_budget(self, change: Change, at: str, by: By | None, client: str) -> Budget | Approval:
         with self._connections.transaction() as execute:
-            if not {"parent", "renews"}.isdisjoint(settings):
-                lock_tree(execute, self._sql)
-            found = find_budget(execute, self._sql, name, lock=True)
-            if found is None and split(name)[1] is not None:
-                raise UnknownBudget  # the first charge makes the budget of a period
-            before = found or Budget(name, limit, "")
-            after = replace(before, **settings, limit=limit if found is None else _changed(before, limit))
-            settings, after = self._renewed(execute, before, after, settings)
-            if before.parent != after.parent:
-                check_parent(execute, self._sql, before, after.parent)
-            if found is None:
-                made, entry = before.changed_to(limit, at, settings, reason=reason, by=by)
-                add_budget(execute, self._sql, made)
-                add_entry(execute, self._sql, entry)
-                return made
-            if before.spent.releases and (before.privacy_unit, before.period) != (after.privacy_unit, after.period):
-                raise UnitSettled
-            if before.recorded == after.recorded:
-                return before
-            if replace(before, description=after.description).recorded != after.recorded and not reason:
-                raise ReasonMissing
-            changed, entry = before.changed_to(after.limit, at, settings, reason=reason, by=by)
-            set_budget(execute, self._sql, changed)
-            add_entry(execute, self._sql, entry)
-            return changed
+            planned = plan_change(execute, self._sql, change)
+            if planned.is_none:
+                return planned.before
+            if planned.needs_approval:
+                return ask_for_change(execute, self._sql, planned, self._asker(by, client), at)
+            return make_change(execute, self._sql, planned, at, by)
 
-    def _renewed(self, execute: Execute, before: Budget, after: Budget, settings: Settings) -> tuple[Settings, Budget]:
-        """The settings with those that follow from ``renews``, and the budget with them, if it may be renewed so."""
-        if before.renews != after.renews:
-            follow: Settings = {"period": after.renews}
-            settings = follow | ({"closes_after": None} if after.renews is None else {}) | settings
-            after = replace(before, **settings, limit=after.limit)
-        if after.renews is not None and before.period_of is not None:
-            raise InvalidSetting("renews", "must be omitted: the budget is for a period of another one")
-        if after.renews is not None and execute(self._sql.children, (before.id,)):
-            raise InvalidSetting("renews", "must be omitted: the budget is the parent of others")
-        if after.renews is not None and after.period != after.renews:
-            raise InvalidSetting("period", f"must be {after.renews}, as renews says, or omitted")
-        if after.closes_after is not None and after.renews is None and before.period_of is None:
-            raise InvalidSetting("closes_after", "needs renews: only periods are closed")
-        fixed = [(each.renews, each.parent, each.privacy_unit) for each in (before, after)]
-        if fixed[0] != fixed[1] and (before.spent.releases or periods_of(execute, self._sql, before.id)):
-            raise ParentSettled if before.parent != after.parent else UnitSettled
-        return settings, after
+    def _asker(self, by: By | None, client: str) -> Approver:
+        if by is None:
+            raise NoSecondKey
+        return Approver(by, self._hashed(client))
+
+    def request_release(self, charge: Charge, at: str) -> Approval:
+        """The request for a release, made now or before. Another client must approve it before it is drawn.
+
+        An error if the idempotency key belongs to another request. Comparisons count, as those of releases do.
+        """
+        try:
+            return self._request_release(charge, at)
+        except Taken:  # a request on another budget has used the idempotency key first
+            return self._request_release(charge, at)
+
+    def _request_release(self, charge: Charge, at: str) -> Approval:
+        asker = self._asker(charge.notes.by, charge.client)
+        with self._connections.transaction() as execute:
+            budget = find_paying(execute, self._sql, charge.budget, at, lock=True)
+            found = find_for_release(execute, self._sql, charge.idempotency_key, lock=True)
+            if found is None:
+                if budget is None:
+                    raise UnknownBudget
+                check_open(budget, at)
+                lineage = fitting((budget, *ancestors_of(execute, self._sql, budget)), charge)
+                if not budget.entries:
+                    budget = make_period(execute, self._sql, lineage[0], at, charge.notes.by)
+                return ask_for_release(execute, self._sql, charge, budget, asker, at)
+            reused = KeyReused(charge.idempotency_key, found.budget, has_answer=False, approval=found.id)
+            details = found.details
+            if is_of_another(details["client"], asker.client):
+                raise reused
+            is_same = details["content_hash"] == charge.content
+            refused = refusal(execute, self._sql, reused, is_same=is_same, now=seconds_of(at))
+        if refused is not None:
+            raise refused
+        return found
+
+    def approvals(self) -> list[Approval]:
+        """All requests, the newest first."""
+        with self._connections.reading() as execute:
+            return list_approvals(execute, self._sql)
+
+    def approval(self, name: str) -> Approval:
+        with self._connections.reading() as execute:
+            return find_approval(execute, self._sql, name)
+
+    def decide(self, name: str, at: str, *, by: By | None, client: str, reason: str, is_approved: bool) -> Approval:
+        """Approve or refuse a request. A change is made at once. A release waits for the request that comes again."""
+        approver = self._asker(by, client)
+        with self._connections.transaction() as execute:
+            lock_tree(execute, self._sql)  # before the budget: the change may be one of its parent
+            known_budget(execute, self._sql, find_approval(execute, self._sql, name).budget, lock=True)
+            found = find_approval(execute, self._sql, name, lock=True)  # after the budget, as charges lock them
+            budget = decide(execute, self._sql, found, approver, reason, at, is_approved=is_approved)
+            if is_approved and found.kind == "change":
+                planned = plan_change(execute, self._sql, wanted_by(found, budget))
+                check_current(found, planned)
+                asker = By(**found.details["by"])
+                make_change(execute, self._sql, planned, at, asker, approval_id=found.id)
+                finish(execute, self._sql, name)
+            return find_approval(execute, self._sql, name)
 
     def budgets(self) -> list[Budget]:
         with self._connections.reading() as execute:
@@ -287,6 +326,8 @@ class Ledger:
                         raise UnknownBudget
                     check_open(budget, at)
                     lineage = fitting((budget, *ancestors_of(execute, self._sql, budget, lock=True)), charge)
+                    if demands_approval(lineage):
+                        charge = self._approved(execute, charge, lineage[0], client)
                     if not budget.entries:
                         made_now = make_period(execute, self._sql, budget, at, charge.notes.by)
                         lineage = (made_now, *lineage[1:])
@@ -438,16 +479,15 @@ class Ledger:
     def close(self) -> None:
         self._connections.close()
 
+    def _approved(self, execute: Execute, charge: Charge, budget: Budget, client: str) -> Charge:
+        """The charge with the request that was approved for it: by its name, its client, its budget and its content."""
+        found = find_for_release(execute, self._sql, charge.idempotency_key, lock=True)
+        if found is None or found.state != "approved" or found.budget != budget.id:
+            raise LedgerUnavailable("a budget demands an approval since a moment ago: the request must come again")
+        if (found.details["client"], found.details["content_hash"]) != (client, charge.content):
+            raise KeyReused(charge.idempotency_key, budget.id, has_answer=False, approval=found.id)
+        finish(execute, self._sql, found.id)
+        return replace(charge, approval=found.id)
+
     def _hashed(self, client: str) -> str:
         return self.secret.fingerprint(b"client", client.encode())
-
-
-def _changed(budget: Budget, limit: Limit) -> Limit:
-    """The limit that a budget may get. After its first charge it keeps its proportion, and its caps their ray."""
-    if limit.proportion is None:
-        limit = replace(limit, proportion=budget.limit.proportion)
-    if budget.spent.releases == 0:
-        return limit
-    if not same_proportion(limit, budget.limit):
-        raise DivisionSettled
-    return replace(limit, proportion=budget.limit.proportion, ray=budget.limit.ray)

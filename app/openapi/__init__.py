@@ -38,6 +38,7 @@ TAGS = [
         "description": "What budgets have paid for: answers, certificates, and releases made elsewhere.",
     },
     {"name": "budgets", "description": "Limits on the privacy cost of all releases about the same users."},
+    {"name": "approvals", "description": "What waits for a second access key."},
     {"name": "access keys", "description": "Who may do what, and the history of access."},
     {"name": "proof", "description": "Who signs certificates, and whether a file is as it was released."},
     {"name": "service", "description": "Health, version, metrics, and the meaning of problems."},

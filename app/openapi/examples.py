@@ -48,10 +48,12 @@ class Operation(NamedTuple):
 
     @property
     def computes(self) -> bool:
-        return self.required is not None and not self.path.startswith(("/releases/", "/access-keys"))
+        return self.required is not None and not self.path.startswith(("/releases/", "/access-keys", "/approvals"))
 
 
-_ON_THE_LEDGER = ("/access-keys", "/budgets", "/calibrate", "/readyz", "/release")
+_WITHOUT_BUDGET = ("/problems", "/access-keys", "/approvals")
+_DECISIONS = ("/approve", "/refuse")
+_ON_THE_LEDGER = ("/access-keys", "/approvals", "/budgets", "/calibrate", "/readyz", "/release")
 # Where a kind occurs, among the operations that have its status. What is not here occurs in all of them.
 _WHERE: Mapping[Kind, Callable[[Operation], bool]] = {
     **dict.fromkeys(CONNECTION_KINDS.values(), lambda _: False),
@@ -64,9 +66,13 @@ _WHERE: Mapping[Kind, Callable[[Operation], bool]] = {
     **dict.fromkeys((kinds.LIMIT_EXCEEDED, kinds.DEADLINE_PASSED), lambda it: it.computes),
     kinds.INVALID_MULTIPART: lambda it: it.has_form,
     kinds.NOT_FOUND: lambda it: it.path.startswith("/problems"),
-    kinds.UNKNOWN_BUDGET: lambda it: "{key}" not in it.path and not it.path.startswith(("/problems", "/access-keys")),
+    kinds.UNKNOWN_BUDGET: lambda it: "{key}" not in it.path and not it.path.startswith(_WITHOUT_BUDGET),
     **dict.fromkeys((kinds.UNKNOWN_ACCESS_KEY, kinds.ACCESS_KEY_ENDED), lambda it: it.path.startswith("/access-keys")),
     kinds.UNKNOWN_RELEASE: lambda it: "{key}" in it.path,
+    kinds.UNKNOWN_APPROVAL: lambda it: it.path.startswith("/approvals"),
+    kinds.APPROVAL_REFUSED: lambda it: it.charges,
+    kinds.NO_SECOND_KEY: lambda it: it.charges or it.method == "put" or it.path.endswith(_DECISIONS),
+    **dict.fromkeys((kinds.ALREADY_DECIDED, kinds.OUTDATED_REQUEST), lambda it: it.path.endswith(_DECISIONS)),
     kinds.NO_CERTIFICATE: lambda it: it.path.endswith("/certificate"),
     kinds.BUSY: lambda it: it.path != "/readyz",
     kinds.LEDGER_UNAVAILABLE: lambda it: it.path.startswith(_ON_THE_LEDGER),

@@ -20,7 +20,7 @@ from app.errors import Busy
 from app.ledger.answers import Answer, Staged, Staging, without_noise
 from app.ledger.charges import Charge, Charged, CheckedBudget
 from app.ledger.clock import now
-from app.ledger.errors import LedgerError, LedgerUnavailable
+from app.ledger.errors import ApprovalRefused, AwaitsApproval, LedgerError, LedgerUnavailable
 from app.ledger.lineage import Lineage, Use
 from app.ledger.pool import LedgerPool
 from app.ledger.releases import RecordedRelease
@@ -59,6 +59,8 @@ class Payments:
             await posted.stop()
             await client.check_again(charge.budget)
             return await self._collected(await self._recorded(charge, posted), posted.collect, client)
+        if payable.needs_approval:
+            payable = await self._approved(charge, posted, client)
         charge = replace(charge, budget=payable.budget.id)  # the period is the one that the certificate says
         drawn = await posted.draw(BudgetTerms.of(payable.lineage, charge.idempotency_key))
         notes = replace(charge.notes, release_id=drawn.release_id)
@@ -71,6 +73,20 @@ class Payments:
         paid = await self._ledger.fetch(hashed)  # a whole body may be hashed: before the last check of access
         await client.check_again(charge.budget)
         return await self._pay(paid, drawn.answer, posted.collect, client, payable.unread)
+
+    async def _approved(self, charge: Charge, posted: Posted, client: Client) -> CheckedBudget:
+        """The budget that pays for what another client has approved; an error until then. Nothing is drawn before."""
+        meaning = await posted.meaning()
+        await client.check_again(charge.budget)
+        asked = await self._ledger.ask(
+            lambda ledger: ledger.request_release(_hashed(ledger, charge, (), meaning), now())
+        )
+        if asked.decided is not None and asked.state == "refused":
+            raise ApprovalRefused(asked.id, asked.decided.details["reason"])
+        if asked.state == "waiting":
+            raise AwaitsApproval(asked)
+        approved = replace(charge, budget=asked.budget)  # the period that was approved
+        return await self._ledger.decide(lambda ledger: ledger.check_fit(approved, now()))
 
     async def rehearse(self, charge: Charge, posted: Posted) -> Rehearsal:
         """What ``exactly_once`` would do; an error if it would refuse.

@@ -24,6 +24,7 @@ commands.add_typer(budgets, name="budgets")
 
 Renews: TypeAlias = Literal["week", "month", "quarter", "year"]
 Periods: TypeAlias = Literal["day", "week", "month", "quarter", "year"]
+Approvals: TypeAlias = Literal["none", "limits", "releases"]
 Name: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="The name of the budget.")]
 
 
@@ -90,6 +91,9 @@ def put_budget(
         float | None,
         typer.Option("--most-sigma", metavar="X", help="The largest σ calibrated to what remains."),
     ] = None,
+    approval: Annotated[
+        Approvals | None, typer.Option("--approval", help="What waits until another access key approves it.")
+    ] = None,
     mechanism: Annotated[
         str | None,
         typer.Option(
@@ -117,6 +121,7 @@ def put_budget(
             renews=renews,
             closes_after=closes_after,
             most_sigma=most_sigma,
+            approval=approval,
             mechanism=None if mechanism is None else options.release_of(mechanism, None, None, None, None),
         )
     _show_budget(made, as_json=as_json)
@@ -270,6 +275,8 @@ def _show_budget(budget: "Budget", *, as_json: bool) -> None:
     if budget.more is not None:
         like = "last" if spent.releases or budget.periods else "typical"
         rows.insert(6, ["more", f"{budget.more} like the {like} release"])
+    if budget.approval != "none":
+        rows.insert(3, ["approval", f"{budget.approval} wait for a second access key"])
     if budget.promise is not None:
         rows.insert(3, ["promise", _promise(budget)])
     rows += [[f"period {each.id}", f"used {each.used:.1%}"] for each in budget.periods or ()]

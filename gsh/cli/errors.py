@@ -27,6 +27,7 @@ class Code(IntEnum):
     BUDGET = 4
     ACCESS = 5
     UNREACHABLE = 6
+    WAITING = 7
     INTERRUPTED = 130
     TERMINATED = 143
 
@@ -39,6 +40,7 @@ MEANINGS = {
     Code.BUDGET: "the release exceeds the remaining budget, or too little of it is left",
     Code.ACCESS: "no access key, or one that does not allow it",
     Code.UNREACHABLE: "the service cannot be reached, or is busy: try again later",
+    Code.WAITING: "another access key must approve it first; then run the same command again",
     Code.INTERRUPTED: "Ctrl-C; nothing is half written",
     Code.TERMINATED: "SIGTERM; nothing is half written",
 }
@@ -138,12 +140,15 @@ def _of_service(error: BaseException) -> tuple[Code, str, str] | None:
         (client.BudgetExceeded, Code.BUDGET, _OF_A_SHORT_BUDGET),
         (client.TooLittleLeft, Code.BUDGET, "--most-sigma accepts more noise; nothing was charged"),
         (client.AccessKeyRequired, Code.ACCESS, "set GSH_KEY or give --key-file"),
+        (client.AwaitsApproval, Code.WAITING, "gsh approvals shows it; nothing was released, charged or changed"),
+        (client.NoSecondKey, Code.ACCESS, "let another administrator decide"),
         (client.NotAllowed, Code.ACCESS, "ask the operator for an access key with this scope and budget"),
         (client.TooManyAttempts, Code.ACCESS, "wait, and check the access key and --once"),
         (client.Unreachable, Code.UNREACHABLE, "check --service; with the same --once it is charged once"),
         (client.Unavailable, Code.UNREACHABLE, "try again later; with the same --once it is charged once"),
         (client.Infeasible, Code.INFEASIBLE, "change the target, or another parameter"),
         (client.UnknownBudget, Code.INVALID, "gsh budgets lists them, and gsh budgets put makes one"),
+        (client.UnknownApproval, Code.INVALID, "gsh approvals lists those that you may see"),
         (client.UnknownAccessKey, Code.INVALID, "gsh keys list shows those that you may see"),
         (client.UnknownRelease, Code.INVALID, "gsh releases lists those that you may see"),
         (client.IdempotencyKeyMissing, Code.INVALID, "add --once NAME: a release with this name is made once"),

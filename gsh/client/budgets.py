@@ -94,6 +94,7 @@ class Budgets(Collection[M]):
         renews: Literal["week", "month", "quarter", "year"] | None = None,
         closes_after: Integer | None = None,
         most_sigma: Real | None = None,
+        approval: Literal["none", "limits", "releases"] | None = None,
         mechanism: ReleaseLike | None = None,
     ) -> Operation[Budget]:
         """Create a budget, or change its limit with a ``reason``. The same limit again changes nothing.
@@ -101,11 +102,12 @@ class Budgets(Collection[M]):
         What is None stays as it is. ``mechanism`` is a typical release: noise and thresholds share the budget in its
         proportion. ``parent`` is a budget that is charged for every release of this one too; "" removes it.
         With ``renews`` each period has a budget of its own, which closes ``closes_after`` days after its end.
-        ``most_sigma`` is the largest σ that ``calibrate`` gives if it is not told another.
+        ``most_sigma`` is the largest σ that ``calibrate`` gives if it is not told another. With ``approval`` changes,
+        or changes and releases, wait for another access key: they raise ``AwaitsApproval``.
         """
         body: Json = {"epsilon": real("epsilon", epsilon), "delta": real("delta", delta)}
         optional = {"description": description, "reason": reason or None, "privacy_unit": privacy_unit}
-        optional |= {"period": period, "parent": parent, "renews": renews}
+        optional |= {"period": period, "parent": parent, "renews": renews, "approval": approval}
         body |= {name: value for name, value in optional.items() if value is not None}
         if closes_after is not None:
             body["closes_after"] = integer("closes_after", closes_after)

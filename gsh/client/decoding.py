@@ -29,6 +29,7 @@ __all__ = [
     "error_of",
     "understood",
     "unexpected",
+    "waiting",
 ]
 
 T = TypeVar("T")
@@ -118,6 +119,19 @@ def error_of(outcome: Answer | Failure, renames: Renames = (), retry_after: floa
     except errors.UnexpectedAnswer as error:
         error.retry_after = retry_after
         return error
+
+
+def waiting(answer: Answer) -> errors.AwaitsApproval:
+    """The error of a request that is stored, and not done before another access key has approved it."""
+
+    def found(document: Json) -> errors.AwaitsApproval:
+        name = document["id"]
+        if not isinstance(name, str):
+            raise TypeError
+        detail = f"another access key must approve it first: the request has the id {name}"
+        return errors.AwaitsApproval("", detail, status=answer.status, problem=document)
+
+    return decoded(answer, found)
 
 
 def _error(outcome: Answer, problem: Json, renames: Renames, retry_after: float | None) -> ServiceError:

@@ -18,17 +18,23 @@ ServiceError                      the service refused the request, or gave no an
 ├── ParentSettled                 the first charge fixed the parent of the budget
 ├── PeriodClosed                  the period of the budget has ended, and is closed for charges
 ├── AccessKeyEnded                the access key is not active, or was replaced before
+├── AwaitsApproval                nothing is done yet: another access key must approve it: approval
+├── ApprovalRefused               another access key refused the release
+├── AlreadyDecided                the request for an approval is decided already
+├── OutdatedRequest               the budget has changed since somebody asked for the change
 ├── NotOpen                       only an open release can be committed or surveyed
 ├── AlreadySurveyed               the release has other bounds, from another survey
 ├── AlreadyCommitted              the release was committed with another digest
 ├── Missing                       also a LookupError
 │   ├── UnknownBudget
 │   ├── UnknownAccessKey          no such access key, or not one that you may see
+│   ├── UnknownApproval           no such request for an approval, or not one that you may see
 │   ├── UnknownRelease            no such release, or not one that you may see, or it has no answer
 │   ├── NoCertificate             version 0.1 made the release
 │   └── NotFound                  no such path: perhaps the URL is not that of the service
 ├── AccessDenied
 │   ├── AccessKeyRequired         no access key, or one that is unknown, revoked or expired
+│   ├── NoSecondKey               another access key must decide than the one that asked
 │   └── NotAllowed                the access key lacks the scope or the budget
 ├── TooManyAttempts               too many wrong access keys, or too much other content under one idempotency key
 ├── Unavailable                   try again later
@@ -62,8 +68,11 @@ __all__ = [
     "AccessKeyEnded",
     "AccessKeyRequired",
     "AlreadyCommitted",
+    "AlreadyDecided",
     "AlreadySurveyed",
     "AnswerErased",
+    "ApprovalRefused",
+    "AwaitsApproval",
     "BudgetExceeded",
     "Busy",
     "ContentTooLarge",
@@ -85,10 +94,12 @@ __all__ = [
     "MethodNotAllowed",
     "Missing",
     "NoCertificate",
+    "NoSecondKey",
     "NotAcceptable",
     "NotAllowed",
     "NotFound",
     "NotOpen",
+    "OutdatedRequest",
     "ParentSettled",
     "PeriodClosed",
     "Place",
@@ -101,6 +112,7 @@ __all__ = [
     "UnexpectedAnswer",
     "UnitSettled",
     "UnknownAccessKey",
+    "UnknownApproval",
     "UnknownBudget",
     "UnknownRelease",
     "Unreachable",
@@ -279,6 +291,27 @@ class AccessKeyEnded(ServiceError):
     """The access key is not active, or was replaced before: it cannot be rotated."""
 
 
+class AwaitsApproval(ServiceError):
+    """Nothing is done yet: another access key must approve it. Then send a release again, unchanged."""
+
+    @property
+    def approval(self) -> str:
+        """The id of the request: ``client.approvals[…]``."""
+        return str(self.problem.get("id"))
+
+
+class ApprovalRefused(ServiceError):
+    """Another access key refused the release. Nothing was released and nothing was charged."""
+
+
+class AlreadyDecided(ServiceError):
+    """The request for an approval is decided already."""
+
+
+class OutdatedRequest(ServiceError):
+    """The budget has changed since somebody asked for the change: refuse it, and ask again."""
+
+
 class NotOpen(ServiceError):
     """Only a release that was opened can be committed or surveyed."""
 
@@ -307,6 +340,12 @@ class UnknownAccessKey(Missing):
     advice = "client.access_keys lists those that you may see."
 
 
+class UnknownApproval(Missing):
+    """There is no such request for an approval, or not one that you may see."""
+
+    advice = "client.approvals lists those that you may see."
+
+
 class UnknownRelease(Missing):
     """There is no such release, or not one that you may see, or it has no answer."""
 
@@ -330,6 +369,10 @@ class AccessKeyRequired(AccessDenied):
 
     advice = "Give key=, or set GSH_KEY."
     problem_kind = "key-required"
+
+
+class NoSecondKey(AccessDenied):
+    """Another access key must decide than the one that asked."""
 
 
 class NotAllowed(AccessDenied):

@@ -12,12 +12,14 @@ from gsh.results.budget_use import BudgetUse
 __all__ = [
     "AccessEntry",
     "AccessKey",
+    "Approval",
     "Budget",
     "BudgetCalibration",
     "By",
     "Charge",
     "Committed",
     "Cost",
+    "Decision",
     "DryRun",
     "Entry",
     "EntryName",
@@ -109,6 +111,8 @@ class Budget:
     """The largest σ that is calibrated to what remains; None for the usual rules."""
     period_of: str | None = None
     """The renewed budget that this one is a period of."""
+    approval: Literal["none", "limits", "releases"] = "none"
+    """What another access key must approve."""
     ancestors: "tuple[Budget, ...] | None" = None
     """The parent, the parent of that one, and so on; None in a list of budgets."""
     periods: "tuple[Budget, ...] | None" = None
@@ -299,6 +303,41 @@ class AccessEntry:
     budget: str | None = None
     by: By | None = None
     """The access key that did it; None for a command at the ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """That a request was approved or refused."""
+
+    at: str
+    by: By
+    reason: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A request that waits for a second access key, or waited for one.  [docs/budgets.md]"""
+
+    id: str
+    kind: Literal["change", "release"]
+    budget: str
+    state: Literal["waiting", "approved", "refused", "done"]
+    at: str
+    by: By
+    number: int
+    """The entry of the budget's history that records it."""
+    decision: Decision | None
+    changes: tuple[Document, ...] | None = None
+    """Of a change: each field before and after."""
+    reason: str | None = None
+    idempotency_key: str | None = None
+    """Of a release: its name."""
+    release: Document | None = None
+    mu_squared: float | None = None
+    hazard: float | None = None
+    description: str | None = None
+    labels: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import quote
 
-from gsh.client.decoding import Renames, check_digest, error_of
+from gsh.client.decoding import Renames, check_digest, error_of, waiting
 from gsh.client.operations import MOST_BYTES, Answer, Body, Bound, Call, Failure, Method, Operation, Outcome, Pause
 from gsh.errors import InvalidParameter
 from gsh.histogram.file_formats import JSON
@@ -25,6 +25,8 @@ from gsh.histogram.file_formats import JSON
 __all__ = ["Retries", "ask", "checked_name", "json_call", "once_headers", "part", "with_retries"]
 
 _STATUSES = (429, 503)
+_ACCEPTED = 202
+"""A request is stored, and waits for an approval."""
 _NOTICED = 1.0
 """Seconds. A shorter wait is not logged."""
 _random = secrets.SystemRandom()
@@ -74,6 +76,8 @@ def with_retries(retries: Retries, call: Call, renames: Renames = ()) -> Operati
     while True:
         outcome = yield call
         assert isinstance(outcome, Answer | Failure)
+        if isinstance(outcome, Answer) and outcome.status == _ACCEPTED:
+            raise waiting(outcome)
         if isinstance(outcome, Answer) and outcome.is_success:
             return outcome
         now = retries.clock()

@@ -10,6 +10,7 @@ from gsh.accounting.mechanism import Aggregates, RelativeAggregates
 from gsh.arguments import Integer, Real, Reals, integer
 from gsh.client import accuracy, releasing
 from gsh.client.access_keys import AccessKeys
+from gsh.client.approvals import Approvals
 from gsh.client.budgets import Budgets
 from gsh.client.decoding import decoded
 from gsh.client.encoding import (
@@ -137,6 +138,11 @@ class Service(Bound[M]):
     def budgets(self) -> Budgets[M]:
         """Limits, and what is spent of them: ``client.budgets["web"]``."""
         return Budgets(self._driver)
+
+    @property
+    def approvals(self) -> Approvals[M]:
+        """What waits for a second access key: ``client.approvals.approve(id, reason="as planned")``."""
+        return Approvals(self._driver)
 
     @property
     def access_keys(self) -> AccessKeys[M]:

@@ -11,7 +11,7 @@ from gsh.wire import mechanism_from_json
 __all__ = ["NEEDS_KEY", "ask_example"]
 
 BUDGET = "examples"
-NEEDS_KEY = "/access-keys"
+NEEDS_KEY = ("/access-keys", "/approvals")
 """Examples for these paths need an access key of the scope admin."""
 
 
@@ -37,8 +37,20 @@ def ask_example(
     if path.startswith("/access-keys/"):
         known = request("POST", "/access-keys", json={"scopes": ["account"]}).json()["id"]
         return request(method, path.replace("{id}", known), json=body), "201"
+    if path.startswith("/approvals/"):
+        return request(method, path.replace("{id}", _waiting(request)), json=body), "200"
     is_new = label == "POST /releases" or path.endswith("/charges")
     named = path.replace("{id}", f"new-{key}" if method.upper() == "PUT" else BUDGET).replace("{key}", key)
     headers = {"idempotency-key": key} if is_new else {}
     answer = request(method, named.replace("{name}", "busy"), json=body, headers=headers)
     return answer, "201" if label in {"POST /releases", "POST /access-keys"} else "200"
+
+
+def _waiting(request: Callable[..., httpx.Response]) -> str:
+    """The id of a change that another access key has asked for."""
+    key = request("POST", "/access-keys", json={"scopes": ["admin"]}).json()["key"]
+    headers, name = {"authorization": f"Bearer {key}"}, f"new-{uuid.uuid4()}"
+    for epsilon in (1, 2):
+        body = {"epsilon": epsilon, "delta": 1e-3, "approval": "limits", "reason": "examples"}
+        answer = request("PUT", f"/budgets/{name}", json=body, headers=headers)
+    return str(answer.json()["id"])

@@ -1,6 +1,6 @@
 """Requests and answers of /budgets: a limit, what is spent and what remains."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -104,6 +104,14 @@ class BudgetIn(MechanismOrTables):
         "no other. It replaces the rules about half of a usual release and 10⁶. Omit it to keep it; null removes it.",
         examples=[5000.0],
     )
+    approval: Literal["none", "limits", "releases"] | None = Field(
+        default=None,
+        title="Approval",
+        description="What waits until another access key with the scope admin approves it: limits, every change of the "
+        "budget except its description; releases, each release too, also of the budgets below it; none. It needs "
+        "access keys, and a change of it waits too. Omit it to keep it.",
+        examples=["limits"],
+    )
     mechanism: AnyMechanismIn | None = Field(
         default=None,
         title="Mechanism",
@@ -134,6 +142,8 @@ class BudgetIn(MechanismOrTables):
             given["closes_after"] = self.closes_after
         if "most_sigma" in self.model_fields_set:
             given["most_sigma"] = self.most_sigma
+        if self.approval is not None:
+            given["approval"] = None if self.approval == "none" else self.approval
         return given
 
 
@@ -174,6 +184,9 @@ class BudgetSummary(Strict):
     )
     period_of: str | None = Field(
         title="Period of", description="The renewed budget that this one is a period of; else null.", examples=[None]
+    )
+    approval: Literal["none", "limits", "releases"] = Field(
+        title="Approval", description="What another access key must approve.", examples=["none"]
     )
     limit: LimitOut = Field(title="Limit", description="What the budget allows.", examples=[_LIMIT])
     spent: CostOut = Field(

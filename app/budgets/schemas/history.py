@@ -4,7 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from app.ledger.state import ApprovalRule
 from app.schemas.aggregates import CAPPED, CappedIn
+from app.schemas.approvals import ChangeOut, ProportionOut
 from app.schemas.case_study import CASE_STUDY, WHOLE
 from app.schemas.ledger_record import ANCESTOR_ENTRIES, ByOut, EntryNameOut, ReleaseState, Renewal
 from app.schemas.strict import OrAbsent, Strict
@@ -17,13 +19,6 @@ _LIMIT = {"epsilon": 1.0, "delta": 1e-4, "description": "page views, all users"}
 _RELEASE = CASE_STUDY | {"mu_0": 0.0}
 
 
-class ProportionOut(Strict):
-    """The cost of one release. Noise and thresholds share the budget in the proportion of its two numbers."""
-
-    mu_squared: float = Field(title="μ²", description="Its noise cost.", examples=[_PROPORTION["mu_squared"]])
-    hazard: float = Field(title="−C_u ln p", description="Its threshold cost.", examples=[_PROPORTION["hazard"]])
-
-
 _BY: Any = {
     "title": "By",
     "description": "The access key that made the entry; absent without access keys, and in entries of version 0.1.",
@@ -31,23 +26,16 @@ _BY: Any = {
 }
 
 
+_APPROVAL_ID: Any = {
+    "title": "Request",
+    "description": "The request that another access key has approved: GET /approvals/{id}.",
+    "examples": ["9c2f0a7be1d44c50"],
+}
 _ANSWER_SEAL: Any = {
     "title": "Answer seal",
     "description": "A keyed hash of the SHA-256 and the size of the answer, by which a verification checks both.",
     "examples": ["9f2c…"],
 }
-
-
-class ChangeOut(Strict):
-    """A field that was changed, with its values before and after."""
-
-    field: str = Field(title="Field", description="The name of the field.", examples=["epsilon"])
-    before: int | float | str | ProportionOut | None = Field(
-        title="Before", description="Its value before; null if it was not set.", examples=[0.5]
-    )
-    after: int | float | str | ProportionOut | None = Field(
-        title="After", description="Its value after; null if it is not set.", examples=[1.0]
-    )
 
 
 class LimitDetails(Strict):
@@ -94,9 +82,13 @@ class LimitDetails(Strict):
         description="The fields that were changed; absent in the first entry, and in entries before version 0.3.",
         examples=[[{"field": "epsilon", "before": 0.5, "after": 1.0}]],
     )
+    approval: OrAbsent[ApprovalRule] = Field(
+        title="Approval", description="What another access key must approve; absent: nothing.", examples=["limits"]
+    )
     reason: OrAbsent[str] = Field(
         title="Reason", description="Why the budget was changed.", examples=["the yearly review allows it"]
     )
+    approval_id: OrAbsent[str] = Field(**_APPROVAL_ID)
     by: OrAbsent[ByOut] = Field(**_BY)
 
 
@@ -165,6 +157,7 @@ class ChargeDetails(Strict):
         description="The idempotency key of the request, which names the release: GET /releases/{key}.",
         examples=["weekly-2026-46"],
     )
+    approval_id: OrAbsent[str] = Field(**_APPROVAL_ID)
     ancestors: OrAbsent[list[EntryNameOut]] = Field(**ANCESTOR_ENTRIES)
     through: OrAbsent[ThroughOut] = Field(
         title="Through",
@@ -267,6 +260,47 @@ class SurveyDetails(Strict):
     by: OrAbsent[ByOut] = Field(**_BY)
 
 
+class RequestDetails(Strict):
+    """What somebody asked for, and another access key must approve: a change of the budget, or a release."""
+
+    approval_id: str = Field(**_APPROVAL_ID)
+    kind: Literal["change", "release"] = Field(
+        title="Kind", description="A change of the budget, or a release.", examples=["change"]
+    )
+    changes: OrAbsent[list[ChangeOut]] = Field(
+        title="Changes",
+        description="Of a change: each field before and after.",
+        examples=[[{"field": "epsilon", "before": 0.5, "after": 1.0}]],
+    )
+    reason: OrAbsent[str] = Field(title="Reason", description="Of a change: why.", examples=["the yearly review"])
+    idempotency_key: OrAbsent[str] = Field(
+        title="Idempotency key", description="Of a release: its name.", examples=["web-2026-46"]
+    )
+    release: OrAbsent[ChargedMechanism | ChargedGaussian | ChargedTables] = Field(
+        title="Release", description="Of a release: the parameters that its cost depends on.", examples=[_RELEASE]
+    )
+    mu_squared: OrAbsent[float] = Field(title="μ²", description="Of a release: its noise cost.", examples=[0.0104])
+    hazard: OrAbsent[float] = Field(
+        title="−C_u ln p", description="Of a release: its threshold cost.", examples=[9.99e-06]
+    )
+    state: OrAbsent[ReleaseState] = Field(
+        title="State", description="Of a release: the state that it will have.", examples=["made"]
+    )
+    description: OrAbsent[str] = Field(title="Description", description="Of a release: a text.", examples=[""])
+    labels: OrAbsent[list[str]] = Field(
+        title="Labels", description="Of a release: the client's labels.", examples=[["weekly"]]
+    )
+    by: ByOut = Field(**_BY)
+
+
+class DecisionDetails(Strict):
+    """That another access key approved or refused a request."""
+
+    approval_id: str = Field(**_APPROVAL_ID)
+    reason: str = Field(title="Reason", description="Why.", examples=["as planned for this year"])
+    by: ByOut = Field(**_BY)
+
+
 class _Entry(Strict):
     number: int = Field(title="Number", description="The number of the entry, from 1.", examples=[2])
     at: str = Field(title="Time", description="When it was recorded.", examples=["2026-11-16T12:00:00Z"])
@@ -350,8 +384,52 @@ class RedrawnEntry(_Entry):
     )
 
 
+_DECISION = {"approval_id": "9c2f0a7be1d44c50", "reason": "as planned", "by": {"id": "7d0e55aa", "note": "officer"}}
+
+
+class RequestedEntry(_Entry):
+    """Somebody asked for what another access key must approve."""
+
+    kind: Literal["requested"] = Field(title="Kind", description="An approval was asked for.", examples=["requested"])
+    details: RequestDetails = Field(
+        title="Details",
+        description="What it would do.",
+        examples=[
+            {
+                "approval_id": "9c2f0a7be1d44c50",
+                "kind": "change",
+                "changes": [{"field": "epsilon", "before": 0.5, "after": 1.0}],
+                "reason": "the yearly review",
+                "by": {"id": "4f1c2a9b", "note": "operations"},
+            }
+        ],
+    )
+
+
+class ApprovedEntry(_Entry):
+    """Another access key approved a request."""
+
+    kind: Literal["approved"] = Field(title="Kind", description="A request was approved.", examples=["approved"])
+    details: DecisionDetails = Field(title="Details", description="Which, by whom, and why.", examples=[_DECISION])
+
+
+class RefusedEntry(_Entry):
+    """Another access key refused a request."""
+
+    kind: Literal["refused"] = Field(title="Kind", description="A request was refused.", examples=["refused"])
+    details: DecisionDetails = Field(title="Details", description="Which, by whom, and why.", examples=[_DECISION])
+
+
 EntryOut = Annotated[
-    CreatedEntry | ChangedEntry | ChargeEntry | RedrawnEntry | SurveyedEntry | CommittedEntry,
+    CreatedEntry
+    | ChangedEntry
+    | ChargeEntry
+    | RedrawnEntry
+    | SurveyedEntry
+    | CommittedEntry
+    | RequestedEntry
+    | ApprovedEntry
+    | RefusedEntry,
     Field(discriminator="kind"),
 ]
 

@@ -14,6 +14,7 @@ from app.http.problems import kinds
 from app.http.problems.errors import MOST_FAULTS, Fault
 from app.http.problems.kinds import BY_STATUS, Kind
 from app.http.request_ids import request_id
+from app.schemas.approvals import WAITING_RESPONSE
 from app.schemas.costs import CostOut, LimitOut
 from app.schemas.strict import OrAbsent
 
@@ -21,6 +22,7 @@ __all__ = [
     "ACCESS_KEY_PROBLEMS",
     "ACCESS_PROBLEMS",
     "ANSWER_PROBLEMS",
+    "APPROVAL_PROBLEMS",
     "BUDGET_PROBLEMS",
     "CERTIFICATE_PROBLEMS",
     "COMMIT_PROBLEMS",
@@ -177,6 +179,7 @@ BUDGET_PROBLEMS: _Responses = _declared(kinds.UNKNOWN_BUDGET) | {
         "model": BudgetProblem | Problem,
         "description": kinds.BUDGET_EXCEEDED.detail,
     },
+    **WAITING_RESPONSE,
     422: {
         "model": ReusedProblem | Problem,
         "description": f"{kinds.INVALID_REQUEST.detail} Or: {kinds.KEY_REUSED.detail}",
@@ -204,6 +207,9 @@ ACCESS_KEY_PROBLEMS: _Responses = _declared(kinds.UNKNOWN_ACCESS_KEY, kinds.ACCE
 
 SURVEY_PROBLEMS: _Responses = _declared(kinds.ALREADY_SURVEYED)
 """The further error response of the survey of an open release."""
+
+APPROVAL_PROBLEMS: _Responses = _declared(kinds.UNKNOWN_APPROVAL, kinds.ALREADY_DECIDED)
+"""The further error responses of a decision about a request."""
 
 COMMIT_PROBLEMS: _Responses = _declared(kinds.ALREADY_COMMITTED)
 """The further error response of a commit."""

@@ -28,26 +28,33 @@ from app.http.problems.kinds import Kind
 from app.ledger.errors import (
     AccessKeyEnded,
     AlreadyCommitted,
+    AlreadyDecided,
     AlreadySurveyed,
     AnswerErased,
+    ApprovalRefused,
+    AwaitsApproval,
     BudgetExceeded,
     DivisionSettled,
     InvalidSetting,
     KeyReused,
     LedgerUnavailable,
+    NoSecondKey,
     NotOpen,
     NotOwner,
+    OutdatedRequest,
     ParentSettled,
     PeriodClosed,
     ReasonMissing,
     TooManyComparisons,
     UnitSettled,
     UnknownAccessKey,
+    UnknownApproval,
     UnknownBudget,
     UnknownPeriod,
     UnknownRelease,
 )
 from app.ledger.figures import cost_figures, limit_figures, shortage_figures
+from app.schemas.approvals import ApprovalOut
 from app.schemas.costs import CostOut, LimitOut
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import NOTHING
@@ -88,6 +95,11 @@ _TABLE: Mapping[type[Exception], Kind] = {
     UnknownRelease: kinds.UNKNOWN_RELEASE,
     UnknownAccessKey: kinds.UNKNOWN_ACCESS_KEY,
     AccessKeyEnded: kinds.ACCESS_KEY_ENDED,
+    UnknownApproval: kinds.UNKNOWN_APPROVAL,
+    ApprovalRefused: kinds.APPROVAL_REFUSED,
+    AlreadyDecided: kinds.ALREADY_DECIDED,
+    OutdatedRequest: kinds.OUTDATED_REQUEST,
+    NoSecondKey: kinds.NO_SECOND_KEY,
     AnswerErased: kinds.ANSWER_ERASED,
     NotOpen: kinds.NOT_OPEN,
     NotOwner: kinds.NOT_ALLOWED,
@@ -162,6 +174,10 @@ def _answer(_request: Request, error: Exception) -> Response:
                 detail=f"The request took longer than {seconds:g} seconds and was stopped. Ask for fewer points, "
                 "columns or groups, or try again when the service is less busy."
             )
+        case ApprovalRefused(reason=reason):
+            kind = kind._replace(detail=f"{kind.detail.removesuffix('.')}: {reason}")
+        case AlreadyDecided(state=state):
+            kind = kind._replace(detail=f"The request is {state} already.")
         case UnknownPeriod(detail=detail):
             kind = kind._replace(detail=f"{kind.detail} What follows the @ {detail}.")
         case LedgerUnavailable():
@@ -253,10 +269,17 @@ def _on_key_reused(request: Request, error: Exception) -> Response:
     assert isinstance(error, KeyReused)
     kind, access = kinds.KEY_REUSED, request.scope.get("access")
     may_see = access is not None and access.may_see(error.budget)
-    path = f"/releases/{error.idempotency_key}" if may_see else None
+    path = f"/releases/{error.idempotency_key}" if may_see and error.approval is None else None
     detail = kind.detail if path is None else f"{kind.detail} {_how_to_fetch(path, error.has_answer)}"
     fault = Fault("header", "Idempotency-Key", "belongs to a request with other content")
     return ReusedProblem.of(kind, detail, [fault], release=path).response()
+
+
+def _on_awaiting(_request: Request, error: Exception) -> Response:
+    """No problem: the request is stored, and another client must approve it."""
+    assert isinstance(error, AwaitsApproval)
+    shown, headers = ApprovalOut.of(error.approval), {"Location": f"/approvals/{error.approval.id}"}
+    return Response(shown.model_dump_json(), 202, headers, media_type="application/json")
 
 
 def _on_http_exception(_request: Request, error: Exception) -> Response:
@@ -290,6 +313,7 @@ _HANDLERS: Mapping[type[Exception], Callable[[Request, Exception], Response]] = 
     **dict.fromkeys(_TABLE, _answer),
     BudgetExceeded: _on_budget_exceeded,
     KeyReused: _on_key_reused,
+    AwaitsApproval: _on_awaiting,
     NotAdmitted: _on_not_admitted,
     TooManyComparisons: _on_too_many_comparisons,
     HTTPException: _on_http_exception,

@@ -80,6 +80,15 @@ NOT_ALLOWED = Kind(
     "Ask an operator for an access key with the scope and the budget that you need. On a new service, make the first "
     "access key, or send the request from the same machine to localhost.",
 )
+NO_SECOND_KEY = Kind(
+    "no-second-key",
+    403,
+    "No second key",
+    "Another access key must decide than the one that asked.",
+    "The request waits for an approval by another client. An access key that was rotated is still the same client. "
+    "Without an access key nobody can ask or decide.",
+    "Let another administrator approve or refuse it.",
+)
 NOT_FOUND = Kind(
     "not-found",
     404,
@@ -103,6 +112,14 @@ UNKNOWN_ACCESS_KEY = Kind(
     "There is no such access key.",
     "No access key has this id, or your own access key is bound to other budgets than that one.",
     "Check the id with GET /access-keys.",
+)
+UNKNOWN_APPROVAL = Kind(
+    "unknown-approval",
+    404,
+    "Unknown request",
+    "There is no such request for an approval.",
+    "No request has this id, or your access key may not use the budget that it is about.",
+    "Check the id with GET /approvals.",
 )
 METHOD_NOT_ALLOWED = Kind(
     "method-not-allowed",
@@ -187,6 +204,32 @@ ACCESS_KEY_ENDED = Kind(
     "Only an active access key can be rotated, and once only. This one was revoked, has expired, or has a successor.",
     "GET /access-keys shows its state, and which access key replaced it. If nobody has that one, revoke it and make "
     "another with POST /access-keys.",
+)
+APPROVAL_REFUSED = Kind(
+    "approval-refused",
+    409,
+    "Approval refused",
+    "The release was refused by another access key.",
+    "The budget lets releases wait for an approval. The request for this one was refused. Nothing was released, "
+    "nothing was charged and no noise was drawn. A refused request stays refused.",
+    "Read the reason in the detail, or with GET /approvals/{id}. Ask again with another idempotency key.",
+)
+ALREADY_DECIDED = Kind(
+    "already-decided",
+    409,
+    "Already decided",
+    "The request is decided already.",
+    "Somebody else has approved or refused the request, or it is done. A decision is not changed.",
+    "GET /approvals/{id} shows who decided, and why.",
+)
+OUTDATED_REQUEST = Kind(
+    "outdated-request",
+    409,
+    "Outdated request",
+    "The budget has changed since somebody asked for this change.",
+    "The request says what the budget was and what it would be. The budget is not that any more, so the change would "
+    "not be the one that was asked for. The budget is unchanged.",
+    "Refuse the request, and let its owner ask again with PUT /budgets/{id}.",
 )
 KEY_MISSING = Kind(
     "idempotency-key-missing",

@@ -25,7 +25,7 @@ class Dialect:
         words = {"bytes": self.bytes, "double": self.double, "lock_row": self.lock_row, "budget": _BUDGET}
         words |= {"clustered": self.clustered, "release": _RELEASE, "listed": _LISTED, "access_key": _ACCESS_KEY}
         words |= {"history": f"{_HISTORY} FROM entries", "entry": _ENTRY, "replaced": _REPLACED}
-        words |= {f"values_{count}": ", ".join(["%s"] * count) for count in (14, 15, 23)}
+        words |= {f"values_{count}": ", ".join(["%s"] * count) for count in (14, 15, 24)}
         return statement.format_map(words | further).replace("%s", self.placeholder)
 
 
@@ -123,12 +123,21 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             number BIGINT PRIMARY KEY, kind TEXT NOT NULL, at TEXT NOT NULL, payload TEXT NOT NULL,
             hash TEXT NOT NULL)""",
     ),
+    (
+        """ALTER TABLE budgets ADD COLUMN approval TEXT""",
+        """CREATE TABLE approvals (
+            id TEXT PRIMARY KEY, kind TEXT NOT NULL, budget TEXT NOT NULL REFERENCES budgets (id),
+            number BIGINT NOT NULL, key TEXT UNIQUE, state TEXT NOT NULL, decision BIGINT)""",
+        """CREATE INDEX approvals_by_budget ON approvals (budget)""",
+        """DROP TABLE comparisons""",
+        """CREATE TABLE comparisons (key TEXT PRIMARY KEY, until {double} NOT NULL)""",
+    ),
 )
 """The statements from each version of the schema to the next. Released ones are never edited, only new ones added."""
 
 _BUDGET = (
     "id, epsilon, delta, proportion_s, proportion_d, description, s, d, charges, only_release, entries, head, "
-    "hull_s, hull_d, privacy_unit, period, ray_s, ray_d, parent, renews, closes_after, period_of, most_sigma"
+    "hull_s, hull_d, privacy_unit, period, ray_s, ray_d, parent, renews, closes_after, period_of, most_sigma, approval"
 )
 _REPLACED = ", ".join(f"{name} = excluded.{name}" for name in _BUDGET.split(", ")[1:])
 _HISTORY = "budget, number, kind, at, payload, hash"
@@ -158,6 +167,7 @@ class Statements:
         adapt = self._adapt = dialect.adapt
         self._add_releases(adapt)
         self._add_answer_keys(adapt)
+        self._add_access(adapt)
         self.migrations = tuple(tuple(map(adapt, statements)) for statements in MIGRATIONS)
         self.alive = adapt("SELECT 1")
         self.make_version = adapt("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)")
@@ -175,12 +185,12 @@ class Statements:
         self.budgets = adapt("SELECT {budget} FROM budgets ORDER BY id")
         self.budget = adapt("SELECT {budget} FROM budgets WHERE id = %s")
         self.locked_budget = adapt("SELECT {budget} FROM budgets WHERE id = %s {lock_row}")
-        self.add_budget = adapt("INSERT INTO budgets ({budget}) VALUES ({values_23})")
+        self.add_budget = adapt("INSERT INTO budgets ({budget}) VALUES ({values_24})")
         self.set_budget = adapt(
             "UPDATE budgets SET epsilon = %s, delta = %s, proportion_s = %s, proportion_d = %s, description = %s, "
             "s = %s, d = %s, charges = %s, only_release = %s, entries = %s, head = %s, "
             "hull_s = %s, hull_d = %s, privacy_unit = %s, period = %s, ray_s = %s, ray_d = %s, parent = %s, "
-            "renews = %s, closes_after = %s, period_of = %s, most_sigma = %s WHERE id = %s"
+            "renews = %s, closes_after = %s, period_of = %s, most_sigma = %s, approval = %s WHERE id = %s"
         )
         self.children = adapt("SELECT id FROM budgets WHERE parent = %s")
         self.periods = adapt("SELECT {budget} FROM budgets WHERE period_of = %s ORDER BY id")
@@ -218,16 +228,6 @@ class Statements:
             "ON CONFLICT (key) DO UPDATE SET until = excluded.until"
         )
         self.content = adapt("SELECT content FROM entries WHERE key = %s")
-        self.add_key = adapt("INSERT INTO access_keys ({access_key}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)")
-        self.keys = adapt("SELECT {access_key} FROM access_keys ORDER BY made_at, id")
-        self.revoke_key = adapt("UPDATE access_keys SET revoked_at = %s WHERE id = %s AND revoked_at IS NULL")
-        self.expire_key = adapt("UPDATE access_keys SET expires_at = %s WHERE id = %s")
-        entry = "SELECT number, kind, at, payload, hash FROM access_entries"
-        self.add_access_entry = adapt(
-            "INSERT INTO access_entries (number, kind, at, payload, hash) VALUES (%s, %s, %s, %s, %s)"
-        )
-        self.access_entries = adapt(f"{entry} WHERE number < %s ORDER BY number DESC LIMIT %s")
-        self.access_entries_from = adapt(f"{entry} WHERE number > %s ORDER BY number LIMIT %s")
 
     def _add_releases(self, adapt: Callable[[str], str]) -> None:
         """Releases, their answers and their seeds."""
@@ -283,11 +283,36 @@ class Statements:
         self.unread_answers = adapt("SELECT answer FROM answer_keys WHERE facts = %s AND key <> %s")
         self.set_mark = adapt("UPDATE answer_keys SET key = %s WHERE answer = %s")
 
+    def _add_access(self, adapt: Callable[[str], str]) -> None:
+        """Access keys, their history, and requests that wait for a second one."""
+        self.add_key = adapt("INSERT INTO access_keys ({access_key}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)")
+        self.keys = adapt("SELECT {access_key} FROM access_keys ORDER BY made_at, id")
+        self.revoke_key = adapt("UPDATE access_keys SET revoked_at = %s WHERE id = %s AND revoked_at IS NULL")
+        self.expire_key = adapt("UPDATE access_keys SET expires_at = %s WHERE id = %s")
+        approval = "SELECT id, kind, budget, number, key, state, decision FROM approvals"
+        self.add_approval = adapt(
+            "INSERT INTO approvals (id, kind, budget, number, key, state) VALUES (%s, %s, %s, %s, %s, %s)"
+        )
+        self.decide_approval = adapt("UPDATE approvals SET state = %s, decision = %s WHERE id = %s")
+        self.finish_approval = adapt("UPDATE approvals SET state = %s WHERE id = %s")
+        self.approval = adapt(f"{approval} WHERE id = %s")
+        self.locked_approval = adapt(f"{approval} WHERE id = %s {{lock_row}}")
+        self.approval_of = adapt(f"{approval} WHERE key = %s")
+        self.locked_approval_of = adapt(f"{approval} WHERE key = %s {{lock_row}}")
+        self.approvals = adapt(approval)
+        self.approvals_of = adapt(f"{approval} WHERE budget = %s")
+        entry = "SELECT number, kind, at, payload, hash FROM access_entries"
+        self.add_access_entry = adapt(
+            "INSERT INTO access_entries (number, kind, at, payload, hash) VALUES (%s, %s, %s, %s, %s)"
+        )
+        self.access_entries = adapt(f"{entry} WHERE number < %s ORDER BY number DESC LIMIT %s")
+        self.access_entries_from = adapt(f"{entry} WHERE number > %s ORDER BY number LIMIT %s")
+
     @lru_cache(maxsize=16)  # noqa: B019 - there is one of these for each database, for ever
     def set_budgets(self, count: int) -> str:
         """Several budgets, which are there, in one message: a charge at all levels takes little longer then."""
         statement = "INSERT INTO budgets ({budget}) VALUES {rows} ON CONFLICT (id) DO UPDATE SET {replaced}"
-        return self._adapt(statement, rows=_rows(23, count))
+        return self._adapt(statement, rows=_rows(24, count))
 
     @lru_cache(maxsize=16)  # noqa: B019
     def add_entries(self, count: int) -> str:

@@ -53,6 +53,10 @@ PROTECTED = [
     ("GET", "/access-keys/history"),
     ("DELETE", "/access-keys/4f1c2a9b"),
     ("POST", "/access-keys/4f1c2a9b/rotate"),
+    ("GET", "/approvals"),
+    ("GET", "/approvals/0000000000000000"),
+    ("POST", "/approvals/0000000000000000/approve"),
+    ("POST", "/approvals/0000000000000000/refuse"),
 ]
 OPEN = [
     ("POST", f"/{path}")
@@ -118,11 +122,12 @@ def test_after_the_first_access_key_releases_and_budgets_need_one(guarded: Guard
 def test_each_scope_allows_only_its_own_operations(guarded: Guarded, method: str, path: str, scope: str) -> None:
     key = guarded.make_key(scope)
     reads, are_keys = method == "GET" or path.endswith(("/preview", "/verify")), path.startswith("/access-keys")
+    decides = path.endswith(("/approve", "/refuse"))
     opens = {
         "account": False,
-        "admin": are_keys or method == "PUT" or (reads and not path.endswith("/answer")),
+        "admin": are_keys or decides or method == "PUT" or (reads and not path.endswith("/answer")),
         "audit": reads,
-        "release": method != "PUT" and not are_keys,
+        "release": method != "PUT" and not are_keys and not decides,
     }[scope]
 
     status = guarded.ask(method, path, key, {}).status_code
@@ -131,7 +136,7 @@ def test_each_scope_allows_only_its_own_operations(guarded: Guarded, method: str
 
 
 def named(path: str) -> str:
-    name = "4f1c2a9b" if path.startswith("/access-keys") else "web"
+    name = {"/access-keys": "4f1c2a9b", "/approvals": "0" * 16}.get(path[: path.find("/", 1)], "web")
     return path.replace("{id}", name).replace("{key}", "weekly")
 
 

@@ -89,7 +89,7 @@ class Office(Guarded):
     key: str
 
     def request_as_admin(self, method: str, path: str, **options: Any) -> httpx.Response:
-        headers = options.pop("headers", {}) | {"authorization": f"Bearer {self.key}"}
+        headers = {"authorization": f"Bearer {self.key}"} | options.pop("headers", {})
         return self.request(method, path, headers=headers, **options)
 
 
@@ -120,7 +120,7 @@ def test_every_example_of_a_request_works_unchanged(
 def test_every_operation_with_a_json_body_has_named_examples(label: str) -> None:
     examples = json_content(OPERATIONS[label])["examples"]
 
-    assert len(examples) >= (2 if label.startswith(("POST /releases/", "POST /access-keys")) else 4)
+    assert len(examples) >= (2 if label.startswith(("POST /releases/", "POST /access-keys", "POST /approvals/")) else 4)
     assert all(example["summary"] for example in examples.values())
 
 
@@ -223,6 +223,8 @@ def test_the_document_has_every_endpoint() -> None:
     keys = {"GET /access-keys", "POST /access-keys", "GET /access-keys/history", "DELETE /access-keys/{id}"}
     keys |= {"POST /access-keys/{id}/rotate"}
 
+    keys |= {"GET /approvals", "GET /approvals/{id}", "POST /approvals/{id}/approve", "POST /approvals/{id}/refuse"}
+
     assert posts | presets | budgets | releases | keys | service == set(OPERATIONS)
 
 
@@ -233,21 +235,22 @@ def test_documented_errors_are_problem_documents(label: str) -> None:
 
     method, path = label.split(" ")
     expected = {"400", "413", "415", "422", "500", "503"} if method in {"POST", "PUT"} else {"422", "500"}
-    if method in {"GET", "DELETE"} and path.startswith(("/budgets", "/releases", "/access-keys")):
+    if method in {"GET", "DELETE"} and path.startswith(("/budgets", "/releases", "/access-keys", "/approvals")):
         expected |= {"503"}
     if path == "/readyz":
         expected |= {"503"}
     charges = path in {"/release", "/release/table"} or label in {"POST /releases", "POST /budgets/{id}/charges"}
     if "{" in path or charges or label in {"POST /calibrate", "GET /releases"}:
         expected |= {"404"}
-    if charges or method == "PUT" or path.endswith(("/commit", "/survey", "/rotate")) or path == "/calibrate":
+    may_conflict = path.endswith(("/commit", "/survey", "/rotate", "/approve", "/refuse", "/calibrate"))
+    if charges or method == "PUT" or may_conflict:
         expected |= {"409"}
     if path.endswith(("/answer", "/certificate")):
         expected |= {"406"}
     if path.endswith("/answer"):
         expected |= {"410"}
     asked = ("/account", "/bound", "/calibrate", "/compare", "/intervals", "/utility")
-    if method == "PUT" or path.startswith(("/budgets", "/release", "/access-keys", *asked)):
+    if method == "PUT" or path.startswith(("/budgets", "/release", "/access-keys", "/approvals", *asked)):
         expected |= {"401", "403", "429"}
     assert set(errors) == expected
     for response in errors.values():

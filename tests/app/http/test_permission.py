@@ -15,9 +15,11 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from app.http.auth import PUBLIC, needs
 from app.ledger.access_keys import AccessKey
-from app.ledger.state import Entry
+from app.ledger.errors import AwaitsApproval
+from app.ledger.state import By, Entry
 from app.main import create_app
 from app.settings import Settings
+from gsh.accounting.budget_limits import Limit
 from gsh.wire import mechanism_from_json
 from tests.app.client import CASE_STUDY, Client, Json
 from tests.app.http.test_access import AT, Guarded
@@ -61,6 +63,8 @@ BODIES: dict[tuple[str, str], Json] = {
     ("PUT", "/budgets/{id}"): {"epsilon": 50, "delta": 0.5, "reason": "a test"},
     ("POST", "/access-keys"): {"scopes": ["release"], "budgets": ["web"]},
     ("POST", "/access-keys/{id}/rotate"): {},
+    ("POST", "/approvals/{id}/approve"): {"reason": "a test"},
+    ("POST", "/approvals/{id}/refuse"): {"reason": "a test"},
     ("POST", "/releases"): {"mechanism": CASE_STUDY, "budget": "web"},
     ("POST", "/releases/{key}/commit"): {"digest": "a" * 64},
     ("POST", "/releases/{key}/survey"): {"digest": "a" * 64, "mechanism": CASE_STUDY},
@@ -83,7 +87,8 @@ BODIES: dict[tuple[str, str], Json] = {
 
 BOUNDARY = "------form"
 KEY = "4f1c2a9b"
-LISTS = {"/budgets", "/releases", "/access-keys"}
+LISTS = {"/budgets", "/releases", "/access-keys", "/approvals"}
+APPROVAL = "0" * 16
 
 
 def body_of(method: str, path: str) -> bytes:
@@ -155,6 +160,15 @@ class Vault(Guarded):
             made = self.request("POST", path, json=body, headers={"idempotency-key": key})
             assert made.is_success
 
+    def ask_for_approval(self) -> str:
+        """The id of a change that waits for another access key."""
+        put: Any = {"at": AT, "by": By("3f9a1c07", ""), "client": "another", "reason": "a test"}
+        put |= {"settings": {"approval": "limits"}}
+        self.change(lambda ledger: ledger.put_budget("gated", Limit(1.0, 1e-4), "", **put))
+        with pytest.raises(AwaitsApproval) as found:
+            self.change(lambda ledger: ledger.put_budget("gated", Limit(2.0, 1e-4), "", **put))
+        return found.value.approval.id
+
     def entries(self) -> list[Entry]:
         found: list[Entry] = self.app.state.services.ledger_pool._work(lambda ledger: ledger.history("web", None, 10))
         return found
@@ -185,7 +199,8 @@ def test_there_are_routes_to_protect() -> None:
 
 
 def named(path: str) -> str:
-    """A path of a budget, a release or an access key that exists."""
+    """A path of a budget, a release or an access key that exists, or of a request for an approval."""
+    path = path.replace("{id}", APPROVAL) if path.startswith("/approvals") else path
     return path.replace("{id}", KEY if path.startswith("/access-keys") else "web").replace(
         "{key}", "open" if path.endswith(("/commit", "/survey")) else "made"
     )
@@ -218,7 +233,7 @@ def check_spellings(vault: Vault, situation: str, headers: dict[str, str], metho
     target = named(path)
     # A client with an access key of another budget sees lists without the others, and no release of the others.
     sees_its_own = situation == "other budget" and method == "GET" and path in LISTS
-    sees_none = situation == "other budget" and path.startswith(("/releases/", "/access-keys"))
+    sees_none = situation == "other budget" and path.startswith(("/releases/", "/access-keys", "/approvals"))
     before, counted, refused = vault.entries(), vault.refusals(), 0
     for spelling in SPELLINGS.values():
         answer = vault.ask_raw(method, spelling.format(target, upper=target.upper()), body_of(method, path), headers)
@@ -240,7 +255,8 @@ def check_spellings(vault: Vault, situation: str, headers: dict[str, str], metho
 def test_the_right_access_key_reaches_every_route(vault: Vault, method: str, path: str) -> None:
     headers = {"authorization": f"Bearer {vault.make_key('account', 'release', 'admin')}", "idempotency-key": "1"}
     vault.change(lambda ledger: ledger.keys.add(AccessKey(KEY, "", frozenset(), frozenset(), "", AT)))
-    answer = vault.ask_raw(method, named(path), body_of(method, path), headers)
+    target = named(path).replace(APPROVAL, vault.ask_for_approval())
+    answer = vault.ask_raw(method, target, body_of(method, path), headers)
 
     is_made = method == "POST" and path in {"/releases", "/access-keys", "/access-keys/{id}/rotate"}
     assert answer.status == (201 if is_made else 200)

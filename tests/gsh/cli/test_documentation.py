@@ -18,8 +18,8 @@ from gsh.histogram.file_formats import EXTENSIONS
 from tests.app.process import Service
 from tests.gsh.cli.running import run
 
-NOT_RUN = {"gsh serve", "gsh openapi"}
-"""These have tests of their own, as processes."""
+NOT_RUN = {"gsh serve", "gsh openapi", "gsh approvals approve", "gsh approvals refuse"}
+"""These have tests of their own, as processes, or with several access keys."""
 LARGE = "--users users --keys url,country --c-u 16 --tau-star 1000 --sigma 100"
 
 

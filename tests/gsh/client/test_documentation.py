@@ -39,7 +39,7 @@ def test_the_page_shows_the_tree_of_errors() -> None:
 
 def test_the_page_names_every_operation() -> None:
     service = gsh.Client(URL)
-    for kind in map(type, (service, service.budgets, service.releases, service.access_keys)):
+    for kind in map(type, (service, service.budgets, service.releases, service.approvals, service.access_keys)):
         public = {name for name in dir(kind) if not name.startswith("_")}
         for name in public - {"run", "pages"}:
             assert re.search(rf"[.`]{name}\b", PAGE), name

@@ -1,0 +1,1 @@
+"""/approvals: requests that wait for a second access key."""
