@@ -1,5 +1,6 @@
 """Each documented line that installs this package gives what the documents promise, on a machine that has nothing."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ PUBLISHES = """
 gsh demo events.parquet --users 2000
 gsh publish events.parquet --user user_id --by url --c-u 4 --epsilon 8 --delta 1e-3 -o private.parquet
 """
+PAGES = ("publish.md", "levels.md", "choosing-bounds.md", "access.md")
+EMPTY = "rm -rf page && mkdir page && cd page && export GSH_LEDGER=$PWD/ledger.sqlite3\n"
+MAKES_UP = "gsh demo events.parquet --users 20000\n"
 USES = {
     "pip install .": "gsh calibrate --c-u 16 --epsilon 1 --delta 1e-6",
     "pip install '.[duckdb]'": PUBLISHES,
@@ -48,6 +52,21 @@ def test_the_commands_for_a_cluster_run_as_printed(bare: Bare) -> None:
 
     assert "groups" in said
     assert list((bare.checkout / "published" / "2026-W46").glob("part-*.parquet"))
+
+
+def test_the_commands_of_pages_run_as_printed(bare: Bare) -> None:
+    """In an empty folder for each page and language, with made-up events where the page has some already."""
+    bare.run("pip install '.[duckdb]' ./service >&2")
+    for page in PAGES:
+        text = (ROOT / "docs" / page).read_text()
+        python = "".join(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+        console = "".join(console_blocks(ROOT / "docs" / page))
+        (bare.checkout / "page.py").write_text(f"import gsh\n{python}")
+        assert python or console
+        made = "" if MAKES_UP.split(" --")[0] in console else MAKES_UP
+        first = "$(gsh keys list | head -n 1 | cut -d ' ' -f 1)"
+        bare.run(f"{EMPTY}{made}{console}".replace("3f9a1c07", first))
+        bare.run(f"{EMPTY}{MAKES_UP}python3 ../page.py")
 
 
 def test_a_worker_without_the_package_is_found_before_anything_is_written(bare: Bare) -> None:
