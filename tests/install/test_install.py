@@ -63,7 +63,7 @@ def test_the_commands_of_pages_run_as_printed(bare: Bare) -> None:
         console = "".join(console_blocks(ROOT / "docs" / page))
         (bare.checkout / "page.py").write_text(f"import gsh\n{python}")
         assert python or console
-        made = "" if MAKES_UP.split(" --")[0] in console else MAKES_UP
+        made = "" if MAKES_UP.split(" --", maxsplit=1)[0] in console else MAKES_UP
         first = "$(gsh keys list | head -n 1 | cut -d ' ' -f 1)"
         bare.run(f"{EMPTY}{made}{console}".replace("3f9a1c07", first))
         bare.run(f"{EMPTY}{MAKES_UP}python3 ../page.py")
