@@ -36,7 +36,6 @@ OFFERED: dict[str, tuple[Any, tuple[str, ...]]] = {
     "surveyRelease": (CLIENT.releases.survey, ()),
     "commitRelease": (CLIENT.releases.commit, ()),
     "bound": ((make_plan, noisy_query), ("bound",)),
-    "bound": ((make_plan, bounding_query), ("bound",)),
     "approve": (CLIENT.approvals.approve, ("approvals approve",)),
     "refuse": (CLIENT.approvals.refuse, ("approvals refuse",)),
     "createAccessKey": (CLIENT.access_keys.create, ("keys create",)),
