@@ -2,6 +2,7 @@
 
 publishing.py   publish: the steps from events to a private table in its place
 aggregates.py   the bounding as expressions of a DataFrame, with two shuffles
+tables.py       several tables of one release as one query
 public_keys.py  lists of public keys as a DataFrame
 needs.py        what Spark needs on the driver and on the executors, tried before anything is charged
 noise.py        the noise of one partition, from a seed; it runs on the executors

@@ -22,8 +22,11 @@ from gsh.events.kinds import NESTED, Kind
 from gsh.events.lots import lot_sql
 from gsh.events.plan import Plan
 from gsh.events.tables import AnyPlan
+from gsh.library.measures import Measure
 
-__all__ = ["aggregates", "by_user", "kinds_of", "quoted"]
+__all__ = ["USERS", "aggregates", "bounded", "by_user", "kinds_of", "quoted", "total"]
+
+USERS = "_users"
 
 _SQL = DIALECTS["spark"]
 _KINDS: Mapping[str, Kind] = {
@@ -69,8 +72,29 @@ def aggregates(rows: DataFrame, plan: Plan, listed: DataFrame | None = None) -> 
     ``rows`` are those of ``by_user``. If the groups are public, ``listed`` has their keys, in the order of the plan:
     each of them is a row.
     """
-    kinds = plan.kinds_in(kinds_of(rows.schema))
     assert plan.partitions is not None
+    keys = [f"_key{j}" for j in range(len(plan.by))]
+    count = F.count(F.lit(1)) if listed is None else F.sum(USERS)
+    totals = [total(f"_sum{j}", [each]) for j, each in enumerate(plan.measures)]
+    kept = bounded(rows, plan, listed)
+    groups = kept.repartition(plan.partitions, *keys).groupBy(*keys).agg(count, *totals)
+    named = groups.toDF(*plan.by, *plan.roles.numbers)
+    return named.where(quoted(plan.count) >= plan.tau) if plan.tau > 1 else named
+
+
+def total(sum_: str, measures: Sequence[Measure]) -> Column:
+    """The exact sum over users of a column in units, which has the values of one or more measures."""
+    is_small = all(max(-each.least, each.most) <= _SMALL for each in measures)
+    return F.expr(f"SUM({sum_})" if is_small else _exact_sum(sum_))
+
+
+def bounded(rows: DataFrame, plan: Plan, listed: DataFrame | None = None) -> DataFrame:
+    """Of each user at most C_u records, one per group: ``_key0`` …, ``_sum0`` ….
+
+    With ``listed``, also each listed key with zeros, so that all of them are there. ``_users`` is then 0 for these, and
+    1 for the others.
+    """
+    kinds = plan.kinds_in(kinds_of(rows.schema))
     columns = {"_user": plan.user} | {f"_key{j}": name for j, name in enumerate(plan.by)}
     keys = list(columns)[1:]
     sums = [f"_sum{j}" for j in range(len(plan.measures))]
@@ -92,18 +116,10 @@ def aggregates(rows: DataFrame, plan: Plan, listed: DataFrame | None = None) -> 
     ]
     each_once = per_user.agg(*added) if added else per_user.agg(F.count(F.lit(1)).alias("_records"))
     kept = _kept(each_once, plan, {inner: kinds[name] for inner, name in columns.items()})
-    count = F.count(F.lit(1))
-    if listed is not None:  # with zeros, so that all of them are there
-        zeros = (F.lit(0).cast("bigint").alias(inner) for inner in sums)
-        kept = kept.withColumn("_users", F.lit(1)).union(listed.select("*", *zeros, F.lit(0).alias("_users")))
-        count = F.sum("_users")
-    totals = [
-        F.expr(f"SUM({inner})" if max(map(abs, each.steps)) <= _SMALL else _exact_sum(inner))
-        for inner, each in zip(sums, plan.measures, strict=True)
-    ]
-    groups = kept.repartition(plan.partitions, *keys).groupBy(*keys).agg(count, *totals)
-    named = groups.toDF(*plan.by, *plan.roles.numbers)
-    return named.where(quoted(plan.count) >= plan.tau) if plan.tau > 1 else named
+    if listed is None:
+        return kept
+    zeros = (F.lit(0).cast("bigint").alias(inner) for inner in sums)
+    return kept.withColumn(USERS, F.lit(1)).union(listed.select("*", *zeros, F.lit(0)))
 
 
 def _kind(kind: T.DataType) -> Kind | None:

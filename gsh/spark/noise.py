@@ -6,7 +6,8 @@ event logs and pages.
 
 import functools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 from gsh.accounting.mechanism import AnyMechanism
 from gsh.errors import sum_too_large
 from gsh.events.plan import Plan
+from gsh.events.tables import in_table
 from gsh.histogram.apply import MOST_COUNT
 from gsh.histogram.entropy import Entropy, stream
 from gsh.histogram.keys.columns import plain
@@ -22,7 +24,16 @@ from gsh.histogram.public_keys import POSTED
 from gsh.histogram.tables import check_table
 from gsh.wire import mechanism_to_json, release_from_json
 
-__all__ = ["SEED_BYTES", "add_noise", "noise_function", "noise_of", "stream_of"]
+__all__ = [
+    "SEED_BYTES",
+    "TABLE",
+    "SharedRows",
+    "add_noise",
+    "noise_function",
+    "noise_of",
+    "noise_of_tables",
+    "stream_of",
+]
 
 SEED_BYTES = 32
 _LABEL = b"gsh partition stream 1"
@@ -49,19 +60,67 @@ def stream_of(seed: bytes, plan_digest: str, content: bytes, table: str = "") ->
 Batches = Iterator[pa.RecordBatch]
 
 
-def noise_function(
-    plan: Plan, mechanism: AnyMechanism, seed: bytes, table: str = "", digest: str | None = None
-) -> Callable[[Batches], Batches]:
-    """The function that turns the groups of a partition into published rows, sorted by key.
+TABLE = "_table"
+"""The number of the table that a row belongs to."""
 
-    ``table`` is the name of one of several tables, and ``digest`` that of the plan of all of them.
-    """
-    written, digest = json.dumps(mechanism_to_json(mechanism)), digest or plan.digest
+
+@dataclass(frozen=True, slots=True)
+class SharedRows:
+    """One of several tables whose rows have the same columns: which of them are its own."""
+
+    name: str
+    plan: Plan
+    mechanism: AnyMechanism
+    inputs: Sequence[str]
+    """The columns of the group keys, of the count, and of the sums."""
+    outputs: Sequence[str]
+    """Where its published columns go."""
+
+
+def noise_function(plan: Plan, mechanism: AnyMechanism, seed: bytes) -> Callable[[Batches], Batches]:
+    """The function that turns the groups of a partition into published rows, sorted by key."""
+    written, digest = json.dumps(mechanism_to_json(mechanism)), plan.digest
 
     def with_noise(batches: Batches) -> Batches:
-        return add_noise(batches, written, plan, digest, seed, table)
+        return add_noise(batches, written, plan, digest, seed)
 
     return with_noise
+
+
+def noise_of_tables(
+    tables: Sequence[SharedRows], keys: Sequence[str], numbers: Mapping[str, pa.DataType], seed: bytes, digest: str
+) -> Callable[[Batches], Batches]:
+    """The same for the groups of several tables: the published rows of the first one, then of the second one, ….
+
+    The result has a column for the table, those of the ``keys``, and the ``numbers`` with their types. ``digest`` is
+    that of the plan of all tables. Each table has a stream of its own.
+    """
+    written = [json.dumps(mechanism_to_json(each.mechanism)) for each in tables]
+
+    def with_noise(batches: Batches) -> Batches:
+        filled = [batch for batch in batches if len(batch)]
+        if not filled:
+            return
+        groups = pa.Table.from_batches(filled)
+        fields = [(TABLE, pa.int32()), *((key, groups.schema.field(key).type) for key in keys), *numbers.items()]
+        for place, each in enumerate(tables):
+            own = groups.filter(pc.equal(groups[TABLE], place)).select(each.inputs)
+            own = own.rename_columns([*each.plan.by, *each.plan.roles.numbers])
+            with in_table(each.name):
+                for batch in add_noise(iter(own.to_batches()), written[place], each.plan, digest, seed, each.name):
+                    yield _shared(batch, place, each.outputs, pa.schema(fields))
+
+    return with_noise
+
+
+def _shared(batch: pa.RecordBatch, place: int, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
+    """Published rows of a table in the columns of all tables: null where this one has none."""
+    found = dict(zip(names, batch.columns, strict=True)) | {TABLE: pa.repeat(place, len(batch))}
+    columns = [
+        found[field.name].cast(field.type) if field.name in found else pa.nulls(len(batch), field.type)
+        for field in schema
+    ]
+    return pa.record_batch(columns, schema)
 
 
 def add_noise(

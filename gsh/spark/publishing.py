@@ -14,7 +14,6 @@ and on the groups (gsh/spark/noise.py). After the commit it only does what is le
 import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,16 +25,15 @@ from pyspark.sql import types as T  # noqa: N812 - as everyone calls it
 from gsh.accounting.mechanism import AnyMechanism
 from gsh.arguments import Integer, Real, flag, text, texts
 from gsh.certificate import Certificate
-from gsh.errors import InvalidParameter, sum_too_large
+from gsh.errors import Error, InvalidParameter, sum_too_large
 from gsh.events.folders import checked_folders
 from gsh.events.lots import salt_of_release
 from gsh.events.plan import Plan, checked_keys, make_plan
 from gsh.events.public_keys import KeysLike, ListedKeys, Origin, public_keys_of
 from gsh.events.published import Published
-from gsh.events.tables import AnyPlan, in_table, planned
+from gsh.events.tables import AnyPlan, place_of, planned
 from gsh.events.terms import Terms, payer_of, terms_for, terms_for_tables
 from gsh.histogram.formats import metadata_of
-from gsh.histogram.noise import Noise
 from gsh.library.tables import Table
 from gsh.results.private_tables import LazyTables
 from gsh.results.reading import read
@@ -45,6 +43,7 @@ from gsh.spark.needs import check_needs
 from gsh.spark.noise import noise_function
 from gsh.spark.places import Finished, Place
 from gsh.spark.public_keys import listed_keys
+from gsh.spark.tables import aggregates_of_tables, kinds_of_numbers, noised_tables, rows_of_table
 
 if TYPE_CHECKING:
     from gsh.client import Client
@@ -182,10 +181,11 @@ def check_events(events: DataFrame, plan: AnyPlan, listed: Mapping[str, ListedKe
     for name in plan.columns:
         if names.count(name.lower()) > 1:
             raise InvalidParameter("events", f"must have only one column {name}: Spark ignores the case of names")
-    rows = by_user(events, plan)
-    for name, table in _tables(plan).items():
-        with in_table(name) if name else nullcontext():
-            aggregates(rows, table, listed_keys(events, table, listed, name)).schema  # noqa: B018 - Spark analyses it
+    if isinstance(plan, Plan):
+        query = aggregates(by_user(events, plan), plan, listed_keys(events, plan, listed))
+    else:
+        query = aggregates_of_tables(events, plan, listed)
+    query.schema  # noqa: B018 - Spark analyses it
     checked_folders([unquote(file) for file in events.inputFiles()], plan, lambda files: _columns_of(events, files))
 
 
@@ -211,18 +211,19 @@ def _columns_of(events: DataFrame, files: Sequence[str]) -> list[str]:
 
 
 def noised(
-    rows: DataFrame, plan: AnyPlan, name: str, mechanism: AnyMechanism, seed: bytes, listed: DataFrame | None = None
+    rows: DataFrame, plan: Plan, mechanism: AnyMechanism, seed: bytes, listed: DataFrame | None = None
 ) -> DataFrame:
-    """The published rows of a table, as a plan of Spark. Every execution gives the same rows.
+    """The published rows of the only table, as a plan of Spark. Every execution gives the same rows.
 
-    ``rows`` are those of ``by_user``, for all tables of the plan. The only table has the empty name.
+    ``rows`` are those of ``by_user``.
     """
-    table = _tables(plan)[name]
-    groups = aggregates(rows, table, listed)
-    steps = zip(table.roles.numbers, Noise(mechanism, table.meaning.rounded).steps, strict=True)
-    numbers = [T.StructField(name, T.LongType() if step == 1 else T.DoubleType(), False) for name, step in steps]
-    schema = T.StructType([*groups.schema.fields[: len(table.by)], *numbers])
-    return groups.mapInArrow(noise_function(table, mechanism, seed, name, plan.digest), schema)
+    groups = aggregates(rows, plan, listed)
+    numbers = [
+        T.StructField(name, kind, False)
+        for name, kind in zip(plan.roles.numbers, kinds_of_numbers(plan, mechanism), strict=True)
+    ]
+    schema = T.StructType([*groups.schema.fields[: len(plan.by)], *numbers])
+    return groups.mapInArrow(noise_function(plan, mechanism, seed), schema)
 
 
 def _made(
@@ -270,21 +271,19 @@ def _stage(
     terms: Terms,
     listed: Mapping[str, ListedKeys],
 ) -> None:
-    """Write all tables to the folder of an attempt. For several of them, the shuffled records are kept meanwhile."""
-    plan, seed = opening.plan, opening.seed
+    """Write all tables to the folder of an attempt. For several of them, the published rows are kept meanwhile."""
+    plan, seed, mechanisms = opening.plan, opening.seed, terms.mechanisms
     assert seed is not None
-    rows = by_user(events, plan)
-    tables = _tables(plan)
-    if len(tables) > 1:
-        rows = rows.persist()
+    if isinstance(plan, Plan):
+        noisy = noised(by_user(events, plan), plan, mechanisms[""], seed, listed_keys(events, plan, listed))
+        _staged(place, attempt, "", noisy, opening)
+        return
+    together = noised_tables(events, plan, mechanisms, seed, listed).persist()
     try:
-        for name, table in tables.items():
-            keys = listed_keys(events, table, listed, name)
-            noisy = noised(rows, plan, name, terms.mechanisms[name], seed, keys)
-            _staged(place, attempt, name, _certified(noisy, table.roles.count, name, opening.certificate), table)
+        for name in plan.tables:
+            _staged(place, attempt, name, rows_of_table(together, events, plan, mechanisms, name), opening)
     finally:
-        if len(tables) > 1:
-            rows.unpersist()
+        together.unpersist()
 
 
 def _certified(rows: DataFrame, count: str, table: str, certificate: Certificate) -> DataFrame:
@@ -294,20 +293,26 @@ def _certified(rows: DataFrame, count: str, table: str, certificate: Certificate
     return rows.select(*(columns | {count: columns[count].alias(count, metadata=metadata)}).values())
 
 
-def _staged(place: Place, attempt: str, name: str, rows: DataFrame, plan: Plan) -> None:
+def _staged(place: Place, attempt: str, name: str, rows: DataFrame, opening: Opening) -> None:
     """Write the files of a table. An error of the noise comes as the text of an error of Spark."""
-    fault = None
+    fault, tables = None, _tables(opening.plan)
+    rows = _certified(rows, tables[name].roles.count, name, opening.certificate)
     try:
         rows.write.mode("error").parquet(place.uri(place.of_table(attempt, name)))
     except Exception as error:
-        faults = (sum_too_large(each.pointer) for each in plan.measures)
-        fault = next((each for each in faults if f"{type(each).__name__}: {each}" in str(error)), None)
+        said, faults = str(error), [fault for each in tables for fault in _faults(each, tables[each])]
+        fault = next((each for each in faults if f"{type(each).__name__}: {each}" in said), None)
         if fault is None:
             raise
     if fault is not None:  # outside the handler: Spark's error would stay as the context of this one
         place.remove(attempt)
-        with in_table(name) if name else nullcontext():
-            raise fault
+        raise fault
+
+
+def _faults(name: str, plan: Plan) -> list[Error]:
+    """What the noise of a table may raise on an executor."""
+    start = f"{place_of(name)}/" if name else ""
+    return [sum_too_large(f"{start}{each.pointer}") for each in plan.measures]
 
 
 def _finished(place: Place, attempt: str, plan: AnyPlan) -> Finished:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,8 @@ import gsh
 from gsh.events.plan import Plan, make_plan
 from gsh.histogram.noise import Noise
 from gsh.spark import noise as partition
-from gsh.spark.noise import noise_function, stream_of
+from gsh.spark.noise import SharedRows, add_noise, noise_function, noise_of_tables, stream_of
+from gsh.wire import mechanism_to_json
 from tests.gsh.histogram.ideal import Judge
 from tests.normality import UNLIKELY, kolmogorov_smirnov
 
@@ -152,3 +154,37 @@ def test_the_function_says_nothing_about_its_seed() -> None:
 
     for secret in (SEED.hex(), str(list(SEED)), repr(SEED)):
         assert secret not in repr(function) + json.dumps(PLAN.to_json())
+
+
+def test_tables_in_one_partition_have_the_rows_of_each_alone() -> None:
+    """The rows of both come in any order, and the columns that a table does not have are null."""
+    other = make_plan(user="u", by="n", c_u=2, salt="1" * 32, partitions=1)
+    mechanisms = {"a": MECHANISM, "b": gsh.Mechanism(c_u=2, tau=1, tau_star=2, sigma=1)}
+    tables, digest = {"a": PLAN, "b": other}, "d"
+    totals = [f"_total{j}" for j in range(len(PLAN.measures))]
+    inputs = {"a": ("_key0_0", "_key1_0", "_users", *totals), "b": ("_key1_0", "_users")}
+    numbers = {f"_number{j}": pa.float64() for j in range(1 + len(totals))}
+    outputs = {"a": (*inputs["a"][:2], *numbers), "b": ("_key1_0", "_number0")}
+    shared = [SharedRows(name, tables[name], mechanisms[name], inputs[name], outputs[name]) for name in tables]
+    alone = {"a": groups(50), "b": pa.table({"n": pa.array(range(40), groups(1)["n"].type), "count": [9] * 40})}
+    wide = [
+        alone[name].rename_columns(inputs[name]).append_column("_table", pa.array([place] * len(alone[name]), "int32"))
+        for place, name in enumerate(tables)
+    ]
+    together = pa.concat_tables(wide, promote_options="default")
+    together = together.take(np.random.default_rng(3).permutation(len(together)))
+
+    function = noise_of_tables(shared, ["_key0_0", "_key1_0"], numbers, SEED, digest)
+    found = pa.Table.from_batches(function(iter(together.to_batches(max_chunksize=7))))
+
+    assert found.column_names == ["_table", "_key0_0", "_key1_0", *numbers]
+    for place, name in enumerate(tables):
+        written = json.dumps(mechanism_to_json(mechanisms[name]))
+        batches = add_noise(iter(alone[name].to_batches()), written, tables[name], digest, SEED, name)
+        own = found.filter(pc.equal(found["_table"], place))
+        assert own.select(outputs[name]).to_pylist() == [
+            dict(zip(outputs[name], row.values(), strict=True)) for row in pa.Table.from_batches(batches).to_pylist()
+        ]
+        rest = [column for column in found.column_names if column not in ("_table", *outputs[name])]
+        assert all(own[column].null_count == len(own) for column in rest)
+    assert set(found["_table"].to_pylist()) == {0, 1}

@@ -28,8 +28,8 @@ def threshold_too_low(function: Function) -> Function:
 
         correct = noise.noise_of
 
-        def faulty(mechanism: str) -> Any:
-            made = noise.Noise(correct(mechanism)._mechanism)
+        def faulty(mechanism: str, rounded: tuple[float, ...] | None = None) -> Any:
+            made = noise.Noise(correct(mechanism, rounded)._mechanism, rounded)
             made._mechanism = dataclasses.replace(made._mechanism, tau_star=made._mechanism.tau_star - 1)
             return made
 

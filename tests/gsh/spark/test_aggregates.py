@@ -242,7 +242,7 @@ def test_there_are_two_shuffles_and_the_partitions_of_the_plan(
     counts_only = dataclasses.replace(plan, measures=())
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
     try:
-        rows = noised(by_user(read(views()), counts_only), counts_only, "", mechanism, bytes(32))
+        rows = noised(by_user(read(views()), counts_only), counts_only, mechanism, bytes(32))
         placed = {(row.url, row.country): row.part for row in rows.withColumn("part", F.spark_partition_id()).collect()}
         text = rows._jdf.queryExecution().executedPlan().toString()
         every = aggregates(by_user(read(views()), plan), plan)

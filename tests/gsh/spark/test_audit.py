@@ -62,7 +62,7 @@ def certified(mechanism: gsh.Mechanism) -> float:
 def released(frame: "DataFrame", mechanism: gsh.Mechanism, groups: int, seed: int) -> NDArray[np.float64]:
     """The noisy counts of each copy; NaN for a dropped group."""
     found = np.full((COPIES, groups), np.nan)
-    rows = noised(by_user(frame, PLAN), PLAN, "", mechanism, seed.to_bytes(32, "big")).toPandas()
+    rows = noised(by_user(frame, PLAN), PLAN, mechanism, seed.to_bytes(32, "big")).toPandas()
     found[rows["copy"].to_numpy(), rows["g"].to_numpy()] = rows["count"].to_numpy()
     return found
 
@@ -124,7 +124,7 @@ def test_the_output_has_the_distribution_of_the_noise(spark: "SparkSession") -> 
         sigma=1.5,
         aggregates=gsh.Aggregates(names=["x"], covariance=[[4.0]], sensitivity=gsh.box(lower=[0], upper=[6])),
     )
-    rows = noised(by_user(frame, plan), plan, "", mechanism, bytes(32)).toPandas().sort_values("g")
+    rows = noised(by_user(frame, plan), plan, mechanism, bytes(32)).toPandas().sort_values("g")
     numbers = np.arange(20 * 20_000)
     truth = np.bincount(numbers % 20_000, weights=numbers % 7)[rows["g"]]
 

@@ -93,7 +93,7 @@ def test_every_execution_gives_the_same_bytes(spark: "SparkSession", read: Read,
     marker = tmp_path / "failed"
 
     def written(name: str, events: "DataFrame", *, fail: bool = False) -> dict[str, bytes]:
-        rows = noised(by_user(events, plan), plan, "", mechanism, bytes(32))
+        rows = noised(by_user(events, plan), plan, mechanism, bytes(32))
         if fail:
             rows = rows.mapInArrow(failing_once(str(marker)), rows.schema)
         rows.write.parquet(str(tmp_path / name))
@@ -225,7 +225,7 @@ def test_the_search_finds_a_planted_seed_in_a_view(spark: "SparkSession", kind: 
 def test_the_plan_text_does_not_show_the_seed(read: Read, capsys: pytest.CaptureFixture[str]) -> None:
     seed = os.urandom(32)
     plan = make_plan(user="user_id", by=["url"], c_u=2, salt="0" * 32, partitions=2)
-    rows = noised(by_user(read(views()), plan), plan, "", gsh.Mechanism(c_u=2, tau=1, tau_star=30, sigma=5), seed)
+    rows = noised(by_user(read(views()), plan), plan, gsh.Mechanism(c_u=2, tau=1, tau_star=30, sigma=5), seed)
     rows.explain(extended=True)
 
     assert not leaks(seed, [], capsys.readouterr().out, repr(rows))

@@ -14,14 +14,13 @@ import gsh
 from gsh.errors import InvalidParameter
 from gsh.events.tables import Plans, planned
 from gsh.spark import publishing
-from gsh.spark.aggregates import aggregates, by_user
+from gsh.spark.aggregates import USERS
 from gsh.spark.keepers import ByService
-from gsh.spark.noise import stream_of
+from gsh.spark.noise import TABLE, stream_of
 from gsh.spark.places import Place
-from gsh.spark.public_keys import listed_keys
+from gsh.spark.tables import _key_slots, aggregates_of_tables
 from tests.app.process import Service
 from tests.gsh.events.tables import as_events
-from tests.gsh.spark.test_aggregates import rows_of
 from tests.gsh.spark.test_exactly_once import Stopped, stopped_at, unreadable
 from tests.gsh.spark.views import TABLES, entries, files_in, views
 from tests.reference.bounding import bounded_tables
@@ -42,7 +41,8 @@ def test_each_table_is_what_the_judge_says_after_one_shuffle_by_user(
     spark: "SparkSession", read: Read, adaptive: str
 ) -> None:
     """Records of keys that are not listed use nobody's C_u up, and listed groups without records count 0."""
-    plans, keys = plan_of(TABLES["tables"])
+    further = gsh.Table(by=["likes", "url"], sums={"seconds": (-(2**51), 2**51)}, units={"seconds": 1}, c_u=2, tau=2)
+    plans, keys = plan_of({**TABLES["tables"], "by_likes": further})
     events = read(views())
     truth = bounded_tables(
         as_events(views()),
@@ -50,21 +50,24 @@ def test_each_table_is_what_the_judge_says_after_one_shuffle_by_user(
         {name: [tuple(row.values()) for row in each.table.to_pylist()] for name, each in keys.items()},
     )
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
-    rows = by_user(events, plans).persist()
     try:
-        for name, plan in plans.tables.items():
-            found = aggregates(rows, plan, listed_keys(events, plan, keys, name))
-            assert rows_of(found, plan) == truth[name]
-            found.collect()
-            final = found._jdf.queryExecution().executedPlan().toString().partition("Initial Plan")[0]
-            shuffles = re.findall(r"Exchange hashpartitioning\((\w+)", final)
-            # The first one is that of the rows that are kept for all tables.
-            assert sorted(shuffles) in (["_key0", "user_id"], ["_key0"]), final
-            assert "InMemoryTableScan" in final or "TableCacheQueryStage" in final
+        query = aggregates_of_tables(events, plans, keys)
+        rows = query.collect()
+        final = query._jdf.queryExecution().executedPlan().toString().partition("Initial Plan")[0]
     finally:
-        rows.unpersist()
         spark.conf.unset("spark.sql.adaptive.enabled")
+    found: dict[str, dict[Any, Any]] = {name: {} for name in plans.tables}
+    slots = _key_slots(events, plans)
+    for row in rows:
+        name = list(plans.tables)[row[TABLE]]
+        totals = (row[f"_total{j}"] for j in range(len(plans.tables[name].measures)))
+        found[name][tuple(row[slot] for slot in slots[name])] = (row[USERS], *totals)
+    assert found == truth
     assert truth["by_country"]["XX",] == (0, 0)
+    assert len(rows) == sum(map(len, truth.values()))
+    shuffles = re.findall(r"Exchange hashpartitioning\((\w+)", re.sub(r"Reused.*", "", final))
+    assert sorted(shuffles) == ["_key0_0", "user_id"], final
+    assert len(re.findall(r"ReusedExchange", final)) == len(plans.tables) - 1, final
 
 
 def test_keys_must_not_come_from_the_events(read: Read, tmp_path: Path) -> None:
@@ -111,7 +114,11 @@ def test_a_release_of_tables_appears_whole_and_is_charged_once(read: Read, servi
         assert {name.partition("/")[0] for name in staged} == NAMES
         assert entries(service, "tables", "tables-W46") == {"charge": 1}
 
-        made = gsh.spark.publish(read(views(order=2)), **given)
+        events.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
+        try:
+            made = gsh.spark.publish(read(views(order=2)), **given)
+        finally:
+            events.sparkSession.conf.unset("spark.sql.adaptive.enabled")
 
         assert files_in(to) == staged
         assert made.groups == sum(pq.read_metadata(pa.BufferReader(file)).num_rows for file in staged.values())
@@ -169,6 +176,22 @@ def test_all_listed_groups_are_published_with_noise(read: Read, tmp_path: Path) 
     assert len(set(empty)) > 1
     assert made.plan.public_keys is not None
     assert gsh.spark.publish(unreadable(read(views())), to=to, **one).is_replayed
+
+
+def test_a_sum_beyond_doubles_names_its_table(read: Read, tmp_path: Path) -> None:
+    """All tables are one query, so that the error comes with the first one that is written."""
+    events = read(pa.table({"u": ["a", "b", "c"], "g": ["secret"] * 3, "x": [2**52 - 7] * 3}))
+    tables = {"first": gsh.Table(by="g", c_u=1), "second": gsh.Table(by="g", sums={"x": (0, 2**52)}, c_u=1)}
+
+    with pytest.raises(gsh.EventsError) as error:
+        gsh.spark.publish(
+            events, user="u", tables=tables, epsilon=1, delta=1e-2, partitions=1, to=tmp_path / "published"
+        )
+
+    assert str(error.value) == "tables/second/sums/x: must stay within 2^53 units in every group: take a larger unit"
+    assert error.value.__context__ is None
+    assert not (tmp_path / "published").exists()
+    assert not list(tmp_path.glob(".published*/*/*"))
 
 
 def test_no_two_tables_share_noise() -> None:
