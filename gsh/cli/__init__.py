@@ -15,7 +15,18 @@ import typer
 from typer.main import get_command
 
 import gsh
-from gsh.cli import accounting, accuracy, approvals, auditing, budgets, preview, publishing, releases, releasing
+from gsh.cli import (
+    accounting,
+    accuracy,
+    approvals,
+    auditing,
+    budgets,
+    preview,
+    publishing,
+    releases,
+    releasing,
+    surveying,
+)
 from gsh.cli.errors import Code, Refusal, report
 
 __all__ = ["add_commands", "main", "program", "run"]
@@ -57,7 +68,8 @@ def program() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     commands.callback(epilog="Start here:  gsh calibrate --c-u 16 --epsilon 1 --delta 1e-6")(_gsh)
-    for group in (publishing, preview, accounting, auditing, releasing, accuracy, budgets, approvals, releases):
+    groups = (publishing, surveying, preview, accounting, auditing, releasing, accuracy, budgets, approvals, releases)
+    for group in groups:
         commands.add_typer(group.commands)
     add_commands(commands)
     return commands

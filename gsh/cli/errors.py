@@ -59,6 +59,8 @@ _OPTIONS = {
     "memory_limit": "--memory",
     "privacy_unit": "--unit",
     "ratios": "--ratio",
+    "share": "--survey-share",
+    "survey": "--survey-share",
     "source": "--from",
     "sums": "--sum",
     "table": "TABLE",
@@ -70,9 +72,9 @@ _OPTIONS = {
     "weights": "--weight",
 }
 _NAMED_ALIKE = (
-    "blocks budget by c_u count counts delta description dialect epsilon keeps keys l1 l2 l_inf level mechanism "
-    "most_sigma mu_0 noise once preset public_keys reason releases retries run runs salt scale seed sigma survey_share "
-    "survey_sigma tau tau_star threshold unprotected user"
+    "blocks budget by c_u count counts delta description dialect epsilon expected_users keeps keys l1 l2 l_inf "
+    "level mechanism most_sigma mu_0 noise once preset public_keys reason releases retries run runs salt scale "
+    "seed sigma survey_share survey_sigma tau tau_star threshold unprotected user"
 )
 _OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in _NAMED_ALIKE.split()}
 """The option that has the parameter of an error."""

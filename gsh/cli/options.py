@@ -59,6 +59,7 @@ __all__ = [
     "User",
     "Weights",
     "bounds",
+    "c_u_of",
     "columns_of",
     "csv_types",
     "listed",
@@ -72,7 +73,9 @@ __all__ = [
     "parsed",
     "planned",
     "release_of",
+    "survey_asked",
     "survey_of",
+    "survey_part",
     "units_of",
 ]
 
@@ -97,6 +100,28 @@ SurveyShares: TypeAlias = Annotated[
 ]
 _C_U = typer.Option("--c-u", metavar="N", help="C_u: the most groups that one user can touch.")
 C_U: TypeAlias = Annotated[int | None, _C_U]
+SurveyedC_U: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--c-u",
+        metavar="N",
+        help="C_u: the most groups that one user can touch. Or survey: chosen from noisy numbers of users, in the same "
+        "release; survey:16 says what holds if they show too little. --sum, --events and --mean take these words too.",
+    ),
+]
+ExpectedUsers: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--expected-users",
+        metavar="N",
+        help="About how many users there are, from public knowledge: from 100000 on a survey takes 0.2 % of the noise "
+        "cost, else 1 %.",
+    ),
+]
+SurveyPart: TypeAlias = Annotated[
+    float | None,
+    typer.Option("--survey-share", metavar="X", help="The part of the noise cost that a survey takes, such as 0.01."),
+]
 GivenC_U: TypeAlias = Annotated[int, _C_U]
 Tau: TypeAlias = Annotated[
     int | None,
@@ -374,7 +399,23 @@ def columns_of(sums: list[str] | None, caps: list[str] | None, weights: list[str
     return {"sums": ranges or None, "caps": most or None, "weights": shares or None}
 
 
-def bounds(option: str, text: str, form: str) -> tuple[float, float]:
+def survey_asked(option: str, kind: Callable[[str], N], text: str) -> Any:
+    """``survey``, or ``survey:16`` with the bound that holds if it says too little; None for another text."""
+    word, sign, default = text.partition(":")
+    if word != "survey":
+        return None
+    return (word, parsed(option, kind, default)) if sign else word
+
+
+def c_u_of(text: str) -> Any:
+    """C_u, or what is left to a survey."""
+    return survey_asked("--c-u", int, text) or parsed("--c-u", int, text)
+
+
+def bounds(option: str, text: str, form: str) -> Any:
+    asked = survey_asked(option, float, text)
+    if asked is not None:
+        return asked
     low, sign, high = text.partition(":")
     if not sign:
         raise Refusal(Code.INVALID, f"{option}: must be {form}", "such as likes=0:5")
@@ -449,7 +490,10 @@ def planned(
 ) -> dict[str, Any]:
     """The arguments of ``publish`` that describe the columns."""
     columns = columns_of(sums, caps, None)
-    most = {name: parsed("--events", int, text) for name, text in listed("--events", events, "NAME=N").items()}
+    most = {
+        name: survey_asked("--events", int, text) or parsed("--events", int, text)
+        for name, text in listed("--events", events, "NAME=N").items()
+    }
     return {
         "user": user,
         "by": names("--by", by),
@@ -462,7 +506,7 @@ def planned(
     }
 
 
-def means_of(means: list[str] | None, form: str) -> dict[str, tuple[float, float]]:
+def means_of(means: list[str] | None, form: str) -> dict[str, Any]:
     """The range of each mean."""
     return {name: bounds("--mean", text, form) for name, text in listed("--mean", means, form).items()}
 
@@ -483,6 +527,12 @@ def replay_of(released: Any) -> dict[str, Any]:
     use = released.budget_use
     replay = {"is_replayed": released.is_replayed, "released_at": released.released_at}
     return replay | {"budget_use": None if use is None else asdict(use)}
+
+
+def survey_part(share: float | None) -> "gsh.SurveyShare | None":
+    """The argument ``survey`` of ``publish``."""
+    with renamed(("share", "survey_share")):
+        return None if share is None else gsh.SurveyShare(share)
 
 
 def named(count: str | None) -> dict[str, str] | None:

@@ -77,7 +77,7 @@ def publish(
         str | None,
         typer.Option("--by", metavar="COLUMNS", help="The columns of the group key, with commas between them."),
     ] = None,
-    c_u: options.C_U = None,
+    c_u: options.SurveyedC_U = None,
     public_keys: Annotated[
         str | None,
         typer.Option(
@@ -104,6 +104,8 @@ def publish(
             help="Refuse a larger σ: 10⁶ if not given, and then --releases needs half of a usual release.",
         ),
     ] = None,
+    expected_users: options.ExpectedUsers = None,
+    survey_share: options.SurveyPart = None,
     sums: options.Sums = None,
     events: options.NumberOfEvents = None,
     means: options.Means = None,
@@ -142,14 +144,21 @@ def publish(
         one |= {"epsilon": epsilon, "delta": delta, "tau": tau, "events": events, "sum_unit": units, "cap": caps}
         one |= {"weight": weights, "count": count, "type": types, "unit": unit, "unprotected": unprotected}
         one |= {"mechanism": mechanism, "mean": means, "ratio": ratios, "round": rounded or None}
-        either = {"budget": budget, "once": once, "releases": releases, "most_sigma": most_sigma}
+        one |= {"survey_share": survey_share}
+        either = {
+            "expected_users": expected_users,
+            "budget": budget,
+            "once": once,
+            "releases": releases,
+            "most_sigma": most_sigma,
+        }
         arguments = _in_file(tables, one, either)
         budget, once = arguments.pop("budget", None), arguments.pop("once", None)
     else:
         if user is None or by is None or c_u is None:
             missing = "--user" if user is None else "--by" if by is None else "--c-u"
             raise Refusal(Code.INVALID, f"{missing}: is missing", "give --user, --by and --c-u, or --tables FILE")
-        arguments = options.planned(user, by, sums, events, means, units, caps, types) | {"c_u": c_u}
+        arguments = options.planned(user, by, sums, events, means, units, caps, types) | {"c_u": options.c_u_of(c_u)}
         arguments |= {"ratios": options.ratios_of(ratios) or None, "round": rounded}
         arguments |= {"tau": 1 if tau is None else tau, "names": options.named(count)}
         arguments |= {"weights": options.columns_of(sums, caps, weights)["weights"], "public_keys": public_keys}
@@ -157,6 +166,7 @@ def publish(
         if mechanism is not None:
             arguments["mechanism"] = options.mechanism_of(mechanism, None, None, None, None)
         arguments |= {"privacy_unit": unit, "unprotected": unprotected or ()}
+        arguments |= {"expected_users": expected_users, "survey": options.survey_part(survey_share)}
     arguments |= {"to": output, "overwrite": force}
     with ExitStack() as stack:
         stack.enter_context(ended_by_signals())
@@ -177,6 +187,7 @@ def publish(
 
 
 _FIELDS = {
+    "survey_share": "survey",
     "sum": "sums",
     "sum_unit": "units",
     "mean": "means",
@@ -237,8 +248,13 @@ def _report(published: "Published", output: str, *, as_json: bool) -> None:
             document["tables"] = {name: len(table) for name, table in published.tables.items()}
         document["certificate"] = published.certificate.to_dict()
         replay = options.replay_of(published)
+        if published.survey is not None:
+            document["survey"] = published.survey.to_dict()
         show({**document, **replay, "plan": published.plan.to_json()}, as_json=True)
     else:
+        if published.survey is not None:
+            for chosen in published.survey.chosen:
+                note(f"gsh: {chosen}")
         line(published.summary())
         for name in published.tables:
             said = published[name].intervals_cover

@@ -72,6 +72,7 @@ def survey(
     c_u: Any = SURVEY,
     sums: Mapping[str, Any] | None = None,
     events: Mapping[str, Any] | None = None,
+    means: Mapping[str, Any] | None = None,
     units: Mapping[str, Real] | None = None,
     weights: Mapping[str, Real] | None = None,
     tau: Integer = 1,
@@ -119,7 +120,7 @@ def survey(
         buckets=_buckets,
     )
     salt = salt_for(job.payer)
-    fields, asks = settled({"c_u": c_u, "sums": sums, "events": events, "units": units})
+    fields, asks = settled({"c_u": c_u, "sums": sums, "events": events, "means": means, "units": units})
     origin = Origin(text("user", user), data, lambda: local_files(data) if connection is None else ())
     listed = None if public_keys is None else public_keys_of(public_keys, checked_keys(by), origin=origin)
     digest = None if listed is None else listed.digest

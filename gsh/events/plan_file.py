@@ -31,7 +31,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from gsh.errors import InvalidParameter, pointer_part, visible
+from gsh.accounting.calibration.after_survey import SurveyShare
+from gsh.errors import InvalidParameter, pointer_part, renamed, visible
 from gsh.events.kinds import KEY_KINDS, SUM_KINDS, Kind, family
 from gsh.events.plan import make_plan
 from gsh.library.tables import Table
@@ -45,6 +46,8 @@ _FIELDS = (
     "releases",
     "most_sigma",
     "shares",
+    "survey",
+    "expected_users",
     "budget",
     "once",
     "description",
@@ -68,6 +71,9 @@ def publication_in(path: str | os.PathLike[str]) -> dict[str, Any]:
     tables = document["tables"]
     if not isinstance(tables, Mapping) or not tables:
         raise InvalidParameter("tables", "must have a table [tables.NAME] for each group-by")
+    if "survey" in document:
+        with renamed(("share", "survey")):
+            document = {**document, "survey": SurveyShare(document["survey"])}
     return {**document, "tables": {name: _table(name, each, place.parent) for name, each in tables.items()}}
 
 
@@ -142,6 +148,7 @@ epsilon = {epsilon}
 delta = {delta}
 # shares = "balanced"         # in proportion to the square root of c_u, more for tables with further columns
 # budget = "web"              # a budget of the service; then also: gsh publish --service URL --once NAME
+# survey = 0.01               # its part of the noise, for c_u = "survey" and sums.x = "survey"
 # releases = 52               # in place of epsilon and delta: so many equal releases fit the rest of the budget
 # unprotected = ["c_u chosen from a preview"]
 # rest = true                 # also write <table>_rest: what groups have beyond their published children

@@ -307,3 +307,63 @@ def test_a_plan_to_start_from_can_be_published(events: Path, tmp_path: Path) -> 
     (tmp_path / "lines.jsonl").write_text('{"user": "a", "page": "x"}\n')
     for name in ("events.csv", "lines.jsonl"):
         assert tomllib.loads(run("plan", tmp_path / name).text)["user"] == "user"
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Enough users for a survey."""
+    path = tmp_path_factory.mktemp("many") / "events.parquet"
+    assert run("demo", path, "--users", 12_000).code == 0
+    return path
+
+
+def test_a_survey_is_a_chart_with_its_choice(many: Path, tmp_path: Path) -> None:
+    asked = f"survey {many} --user user_id --by url --epsilon 1 --delta 1e-6"
+    ran, document = run(f"{asked} --html {tmp_path}/survey.html"), run(f"{asked} --json")
+
+    assert ran.code == document.code == 0, ran.errors
+    assert ran.text.startswith("groups of a user, noise 42.")
+    assert re.search(r"\nC_u = \d+: about [\d.]+% of pairs are dropped; \d+ would cost 41 % more noise\n$", ran.text)
+    assert "nothing keeps count" in ran.errors
+    assert (tmp_path / "survey.html").read_text().count("<svg") == 1
+    (bound,) = json.loads(document.output)["bounds"]
+    assert json.loads(document.output)["chosen"][0].startswith(f"C_u = {bound['bound']:.0f}: ")
+    assert json.loads(document.output)["certificate"]["hazard"] == 0
+    assert len(json.loads(document.output)["histograms"][0]["intervals"]) == 21
+
+
+def test_publish_takes_bounds_from_a_survey(many: Path, tmp_path: Path) -> None:
+    asked = (
+        f"--user user_id --by url --c-u survey --sum likes=survey:4 --epsilon 1 --delta 1e-6 -o {tmp_path}/a.parquet"
+    )
+    ran = run(f"publish {many} {asked} --expected-users 12000 -o {tmp_path}/a.parquet")
+
+    assert ran.code == 0, ran.errors
+    assert re.search(r"gsh: C_u = \d+: ", ran.errors)
+    assert "gsh: likes: 0 to " in ran.errors
+    file = tmp_path / "plan.toml"
+    file.write_text(
+        'user = "user_id"\nepsilon = 1\ndelta = 1e-6\nsurvey = 0.02\n'
+        '[tables.by_url]\nby = ["url"]\nc_u = "survey"\nsums = { likes = ["survey", 4] }\n'
+    )
+    several = run(f"publish {many} --tables {file} -o {tmp_path}/private --json")
+    assert several.code == 0, several.errors
+    assert [each["table"] for each in json.loads(several.output)["survey"]["bounds"]] == ["by_url", "by_url"]
+    assert json.loads(several.output)["certificate"]["unprotected"] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("--c-u surveys", "--c-u: must end with a number"),
+        ("--c-u survey:0", "--c-u: must be from 1"),
+        ("--c-u 4 --survey-share 0.01", "--survey-share: must be omitted unless"),
+        ("--c-u survey --survey-share 2", "--survey-share: must be greater than 0"),
+        ("--c-u 4 --expected-users 5", "--expected-users: must be omitted unless"),
+    ],
+)
+def test_wrong_words_about_a_survey_name_the_option(change: str, message: str, events: Path, tmp_path: Path) -> None:
+    ran = run(f"publish {events} --user user_id --by url {change} --epsilon 1 --delta 1e-6 -o {tmp_path}/a.parquet")
+
+    assert ran.code == 2
+    assert message in ran.errors

@@ -1,0 +1,82 @@
+"""gsh survey: noisy numbers of users in public bins, and the bounds that they suggest."""
+
+from contextlib import ExitStack
+from typing import Annotated, Any
+
+import typer
+
+import gsh
+from gsh.cli import options
+from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
+from gsh.cli.errors import Code, Refusal
+from gsh.cli.files import written
+from gsh.cli.output import AsJson, line, note, show, working
+
+__all__ = ["commands"]
+
+commands = typer.Typer()
+
+
+@commands.command(epilog="Example:  gsh survey events.parquet --user user_id --by url --epsilon 1 --delta 1e-6")
+def survey(
+    data: options.EventsPath,
+    user: options.User,
+    by: options.By,
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    c_u: options.SurveyedC_U = None,
+    sums: options.Sums = None,
+    events: options.NumberOfEvents = None,
+    means: options.Means = None,
+    units: options.Units = None,
+    weights: options.Weights = None,
+    tau: options.Tau = None,
+    types: options.ColumnTypes = None,
+    expected_users: options.ExpectedUsers = None,
+    survey_share: options.SurveyPart = None,
+    budget: options.PaidBy = None,
+    period: options.OfPeriod = None,
+    once: options.Once = None,
+    service: ServiceUrl = None,
+    key_file: KeyFile = None,
+    retries: RetryCount = None,
+    memory: options.Memory = None,
+    output: Annotated[
+        str | None, typer.Option("--html", metavar="FILE", help="The same as a page, without external requests.")
+    ] = None,
+    force: options.Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Count users in public bins with noise, and suggest C_u and clips: a release of its own, which costs privacy.
+
+    (ε, δ) is the target of the publication to come. gsh publish --c-u survey makes both in one release for less.
+    """
+    arguments = options.planned(user, by, sums, events, means, units, None, types)
+    del arguments["caps"]
+    arguments |= {"c_u": "survey" if c_u is None else options.c_u_of(c_u), "tau": 1 if tau is None else tau}
+    arguments |= {"weights": options.columns_of(sums, None, weights)["weights"], "epsilon": epsilon, "delta": delta}
+    arguments |= {"expected_users": expected_users, "share": options.survey_part(survey_share)}
+    with ExitStack() as stack:
+        if budget is not None or service is not None:
+            client = stack.enter_context(connected(service, key_file, retries))
+            arguments |= {"service": client, "budget": budget, "period": period, "once": once}
+        elif once is not None or period is not None:
+            what = f"{'--period' if once is None else '--once'}: needs a service"
+            raise Refusal(Code.INVALID, what, "add --budget ID and --service URL")
+        with working("Counting"):
+            found = gsh.survey(data, memory_limit=memory, **arguments)
+    if output is not None:
+        with written(output, force=force) as file:
+            file.write(found.to_html().encode())
+    _report(found, as_json=as_json)
+
+
+def _report(found: gsh.Survey, *, as_json: bool) -> None:
+    if as_json:
+        replay: dict[str, Any] = {"is_replayed": found.is_replayed, "released_at": found.released_at}
+        show({**found.to_dict(), "certificate": found.certificate.to_dict(), **replay}, as_json=True)
+        return
+    for each in repr(found).splitlines():
+        line(each)
+    payer = found.certificate.budget
+    note(f"gsh: {'nothing keeps count of it' if payer is None else f'paid by the budget {payer.id}'}")
