@@ -275,7 +275,7 @@ def drafted(
             survey=body.statement,
         )
     if "" not in tables:
-        check_certificate(encoded(draft))
+        check_certificate(encoded(draft), len(tables))
     return draft
 
 

@@ -1,7 +1,7 @@
 """What one release may ask for: its work and the size of its certificate, bounded before anything is computed or drawn.
 
-The certificate of several tables is in the file of each of them. Without a bound on it, an answer would grow with the
-square of the number of tables.
+The certificate of several tables is in the file of each of them, and in one of its own. Without a bound on it, and on
+all copies together, an answer would grow with the square of the number of tables.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,12 @@ from app.workers.work_bounds import (
     work_of,
 )
 
-__all__ = ["MOST_CERTIFICATE_BYTES", "Bounds", "check_certificate"]
+__all__ = ["MOST_CERTIFICATE_BYTES", "MOST_COPIED_BYTES", "Bounds", "check_certificate"]
 
 MOST_CERTIFICATE_BYTES = 1024**2
 """For a release of named tables."""
+MOST_COPIED_BYTES = 16 * MOST_CERTIFICATE_BYTES
+"""For all copies of the certificate in one archive."""
 _ROOM = 4096
 """For what a certificate says of the budget and of the ledger: both come after the draft."""
 _PER_TABLE = 0.2
@@ -48,7 +50,7 @@ class Bounds(NamedTuple):
             work += surveyed_work(posted, by_delta=body.delta is not None)
         if are_tables:
             check_work(self.work, "/tables", work, FEWER_TABLES)
-            _check_size(sum(len(mechanism.model_dump_json()) for mechanism in posted))
+            _check_size(sum(len(mechanism.model_dump_json()) for mechanism in posted), len(posted))
         else:
             check_work(self.work, "/mechanism/aggregates", work, FEWER_COLUMNS)
         if self.most is not None:
@@ -58,11 +60,15 @@ class Bounds(NamedTuple):
         return columns + _PER_TABLE * len(posted) <= AT_ONCE and not take_long(cuts, needs_search=is_searched)
 
 
-def check_certificate(draft: str) -> None:
-    """Refuse tables whose certificate, before a budget pays, is too large."""
-    _check_size(len(draft.encode()))
+def check_certificate(draft: str, tables: int) -> None:
+    """Refuse named tables whose certificate, before a budget pays, is too large."""
+    _check_size(len(draft.encode()), tables)
 
 
-def _check_size(size: int) -> None:
-    if size > MOST_CERTIFICATE_BYTES - _ROOM:
+def _check_size(size: int, tables: int) -> None:
+    size += _ROOM
+    if size > MOST_CERTIFICATE_BYTES:
         raise LimitExceeded("/tables", "must have fewer tables or columns: the certificate would have more than 1 MiB")
+    if size * (tables + 1) > MOST_COPIED_BYTES:
+        detail = "must have fewer tables or columns: the certificates in all files would have more than 16 MiB"
+        raise LimitExceeded("/tables", detail)

@@ -156,6 +156,17 @@ def test_a_certificate_of_tables_has_at_most_a_mebibyte(bank: Bank, post: Any) -
     assert bank.budget()["spent"]["releases"] == 0
 
 
+LISTS = wide(8, {"kind": "vectors", "vectors": [[0.001] * 8] * 200})
+"""9.6 kB of a certificate. That of 64 tables has less than 1 MiB, and their archive would have it 65 times."""
+COPIES = {"/tables": "must have fewer tables or columns: the certificates in all files would have more than 16 MiB"}
+
+
+@pytest.mark.parametrize("post", RELEASES)
+def test_the_copies_of_a_certificate_in_an_archive_have_at_most_sixteen_mebibytes(bank: Bank, post: Any) -> None:
+    assert problem_errors(post(bank, named(LISTS, 64)), 422, "limit-exceeded") == COPIES
+    assert bank.budget()["spent"]["releases"] == 0
+
+
 @pytest.mark.parametrize("post", [post_groups, post_open, post_charge])
 def test_what_the_certificate_says_besides_the_mechanisms_counts_too(
     bank: Bank, monkeypatch: pytest.MonkeyPatch, post: Any
