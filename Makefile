@@ -55,7 +55,7 @@ spark-test: $(SPARK_ENV)/stamp $(SPARK35_ENV)/stamp java
 # The properties with all their examples, and the crashes with all their kills: three times as many as in make test.
 thorough: $(VENV)/test.stamp
 	THOROUGH=1 $(PYTEST) --numprocesses=$(PROCESSES) tests/gsh/accounting tests/gsh/accuracy tests/gsh/histogram/test_judged_columns.py \
-		tests/app/http/test_extremes.py tests/app/http/test_schemathesis.py tests/app/budgets/test_crashes.py
+		tests/app/http/test_extremes.py tests/app/http/test_schemathesis.py tests/app/budgets/test_crashes.py tests/gsh/proof/test_verification.py
 
 # Each documented line that installs something, in an environment of its own; and the commands for a cluster.
 install-test: $(VENV)/test.stamp java

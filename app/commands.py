@@ -1,4 +1,4 @@
-"""The command line of the service: gsh serve, gsh openapi, gsh keys and gsh verify.
+"""The command line of the service: gsh serve, gsh openapi, gsh keys and gsh ledger verify.
 
 The distribution of the service names ``commands`` as an entry point, and the command ``gsh`` mounts it. ``gsh --help``
 loads this module, so the ledger and the web framework are loaded only when a command runs.
@@ -38,7 +38,9 @@ def serve(
 
 
 commands.add_typer(keys, name="keys", epilog="Example:  gsh keys create --scope release --budget web")
-commands.command(epilog="Example:  gsh verify --heads heads.jsonl")(verify)
+ledger = typer.Typer(no_args_is_help=True, add_completion=False, help="Check the ledger GSH_LEDGER.")
+ledger.command(epilog="Example:  gsh ledger verify --heads heads.jsonl")(verify)
+commands.add_typer(ledger, name="ledger", epilog="Example:  gsh ledger verify")
 
 
 @commands.command(epilog="Example:  gsh openapi > openapi.json")

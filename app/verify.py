@@ -1,4 +1,4 @@
-"""gsh verify: check the histories of all budgets, the access keys and the history of access.
+"""gsh ledger verify: check the histories of all budgets, the access keys and the history of access.
 ``python -m app.verify`` is the same.
 
 With a file of heads it also looks for every head that was noted there, so it finds a ledger that is set back or

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from gsh.library.real_releases import RealRelease, real_releases
     from gsh.library.tables import Table, TablesCalibration, TablesPrice, calibrate_tables, compare_tables
     from gsh.library.targets import Calibration, Comparison, Price, calibrate, compare
+    from gsh.proof.verification import Verification, verify
     from gsh.results.certificates import read_certificate
     from gsh.results.private_tables import PrivateTables
     from gsh.results.reading import read
@@ -95,6 +96,7 @@ __all__ = [
     "Total",
     "Totals",
     "Utility",
+    "Verification",
     "__version__",
     "add_deltas",
     "audit",
@@ -123,6 +125,7 @@ __all__ = [
     "total",
     "utility",
     "vectors",
+    "verify",
 ]
 
 _NAMES = {
@@ -158,6 +161,7 @@ _NAMES = {
     "gsh.library.real_releases": ("RealRelease", "real_releases"),
     "gsh.library.tables": ("Table", "TablesCalibration", "TablesPrice", "calibrate_tables", "compare_tables"),
     "gsh.library.targets": ("Calibration", "Comparison", "Price", "calibrate", "compare"),
+    "gsh.proof.verification": ("Verification", "verify"),
     "gsh.results.certificates": ("read_certificate",),
     "gsh.results.private_tables": ("PrivateTables",),
     "gsh.results.reading": ("read",),

@@ -177,7 +177,7 @@ async def access_history(
 ) -> AccessHistoryOut:
     """Who made, rotated and revoked access keys, and who read the stored answer of a release: the latest first.
 
-    `gsh verify` checks it. An access key that is bound to budgets may not read it.
+    `gsh ledger verify` checks it. An access key that is bound to budgets may not read it.
     """
     access_of(request.scope).check(None)
     entries = await services_of(request).ledger_pool.read(lambda ledger: ledger.keys.history(before, limit))

@@ -183,7 +183,7 @@ def readable_part(execute: Execute, sql: Statements, key: str, place: AnswerPlac
     except UNREADABLE:
         pass
     # Outside of the handler: the error of a reader holds what it could not read.
-    raise LedgerUnavailable("an answer is not as it was stored: run gsh verify")
+    raise LedgerUnavailable("an answer is not as it was stored: run gsh ledger verify")
 
 
 def whole_answer(execute: Execute, sql: Statements, key: str, place: AnswerPlace | None) -> Iterator[bytes]:

@@ -235,7 +235,7 @@ def draw_again(
     if not replace_mark(execute, sql, secret, before.place.answer, made.place.answer):
         now = find_release(execute, sql, before.key)
         if now is None or now.is_unread:
-            raise LedgerUnavailable("the key of an answer was removed by somebody else: run gsh verify")
+            raise LedgerUnavailable("the key of an answer was removed by somebody else: run gsh ledger verify")
         return None
     certificate = _stored_certificate(notes, made)
     changed, entry = budget.redrawn(at, {"key": before.key} | _drawn_details(notes, made, certificate), notes.by)

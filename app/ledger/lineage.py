@@ -60,7 +60,7 @@ def ancestors_among(budget: Budget, find: Callable[[str], Budget | None]) -> Lin
     while parent is not None:
         found = find(parent)
         if found is None or len(ancestors) == MOST_LEVELS:
-            raise BrokenLineage(f"the ancestors of the budget {budget.id} are not as recorded: run gsh verify")
+            raise BrokenLineage(f"the ancestors of the budget {budget.id} are not as recorded: run gsh ledger verify")
         ancestors.append(found)
         parent = found.parent
     return tuple(ancestors)

@@ -248,7 +248,7 @@ def release_seal(secret: Secret, identity: Identity) -> str:
 def check_seal(secret: Secret, identity: Identity, seal: str | None) -> None:
     """An error if the columns were changed by someone without the secret."""
     if seal != release_seal(secret, identity):
-        raise LedgerUnavailable("a release is not as it was sealed, and its client cannot be known: run gsh verify")
+        raise LedgerUnavailable("a release is not as it was sealed, its client cannot be known: run gsh ledger verify")
 
 
 def seal_releases(execute: Execute, sql: Statements, secret: Secret) -> int:

@@ -189,7 +189,7 @@ def _write(table: _Worked, level: float | None, answer: BytesIO) -> dict[str, An
     if level is not None:
         intervals = intervals_of_released(table.mechanism, kept, level, table.groups.noise.rounded)
         answer.write(f',"intervals":{intervals.model_dump_json()}'.encode())
-    return table.groups.content(kept, has_intervals=level is not None).to_json()
+    return table.groups.content(kept, level).to_json()
 
 
 def _meaning(body: ReleaseRequest, tables: Sequence[_Worked]) -> bytes:

@@ -254,7 +254,7 @@ def _drawn(
         certificate = _certified(body, tables, terms)
         meaning = b"" if terms is None else _meant(body, tables)
         drawn = {table.posted.name: table.release() for table in tables}
-        contents = contents_of(drawn, {table.posted.name: table.table.roles for table in tables})
+        contents = contents_of(drawn, {table.posted.name: table.table.roles for table in tables}, body.intervals)
         shown = encoded(certificate.with_contents(contents))
         with answer as sink:
             if body.tables is None:

@@ -26,6 +26,7 @@ from gsh.cli import (
     releases,
     releasing,
     surveying,
+    verifying,
 )
 from gsh.cli.errors import Code, Refusal, report
 
@@ -33,7 +34,7 @@ __all__ = ["add_commands", "main", "program", "run"]
 
 _DISTRIBUTION = "gaussian-sparse-histogram-service"
 _GROUP = "gsh.commands"
-_MISSING = ("serve", "keys", "verify", "openapi")
+_MISSING = ("serve", "keys", "ledger", "openapi")
 """The commands that say how to install the service, if it is not installed."""
 _TAKES_EVERYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
 
@@ -68,8 +69,8 @@ def program() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     commands.callback(epilog="Start here:  gsh calibrate --c-u 16 --epsilon 1 --delta 1e-6")(_gsh)
-    groups = (publishing, surveying, preview, accounting, auditing, releasing, accuracy, budgets, approvals, releases)
-    for group in groups:
+    reading = (accuracy, budgets, approvals, releases, verifying)
+    for group in (publishing, surveying, preview, accounting, auditing, releasing, *reading):
         commands.add_typer(group.commands)
     add_commands(commands)
     return commands

@@ -21,6 +21,7 @@ __all__ = [
     "ANY_SIZE",
     "CERTIFICATE",
     "MOST_SCHEMA_BYTES",
+    "SIGNATURE",
     "TABLE",
     "Limits",
     "decoded_size",
@@ -36,6 +37,8 @@ CERTIFICATE = "certificate"
 """The name of the certificate, as JSON, in the metadata of an answer's schema. CSV has no place for it."""
 TABLE = "table"
 """In the same place, if a release has several tables: the name of this one."""
+SIGNATURE = "gsh.signature"
+"""In the same place: the signed envelope of the certificate, as JSON (docs/certificate.md)."""
 
 _FILE_MAGIC = b"ARROW1"
 _FILE_BLOCK = np.dtype([("offset", "<i8"), ("metadata", "<i4"), ("", "<i4"), ("body", "<i8")])
@@ -112,19 +115,25 @@ _MUST_BE = {
 }
 
 
-def metadata_of(certificate: str | None, name: str = "") -> dict[str, str]:
-    """The metadata of a table: its certificate, and its name if it is one of several."""
-    return ({} if certificate is None else {CERTIFICATE: certificate}) | ({TABLE: name} if name else {})
+def metadata_of(certificate: str | None, name: str = "", signature: str | None = None) -> dict[str, str]:
+    """The metadata of a table: its certificate, its name if it is one of several, and the signature if there is one."""
+    found = ({} if certificate is None else {CERTIFICATE: certificate}) | ({TABLE: name} if name else {})
+    return found | ({} if signature is None else {SIGNATURE: signature})
 
 
 def write_table(
-    kind: Format, rows: pa.RecordBatchReader, certificate: str | None, sink: IO[bytes], name: str = ""
+    kind: Format,
+    rows: pa.RecordBatchReader,
+    certificate: str | None,
+    sink: IO[bytes],
+    name: str = "",
+    signature: str | None = None,
 ) -> None:
     """Write a table, with its certificate in the metadata of the schema if the format has a place for it.
 
-    ``name`` is that of the table, if it is one of several.
+    ``name`` is that of the table, if it is one of several. ``signature`` is the signed envelope of the certificate.
     """
-    schema = rows.schema.with_metadata(metadata_of(certificate, name) or None)
+    schema = rows.schema.with_metadata(metadata_of(certificate, name, signature) or None)
     with _WRITERS[kind](sink, schema) as writer:
         for batch in rows:
             writer.write_batch(batch)

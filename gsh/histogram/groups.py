@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
 import pyarrow as pa
@@ -64,8 +64,12 @@ class CheckedGroups:
         """The kept groups as JSON, in the shape of POST /release."""
         write_groups([self._keys(kept.rows, encode)], (kept.counts, *kept.values), tuple(self.values), sink, encode)
 
-    def content(self, kept: KeptGroups, *, has_intervals: bool) -> ReleasedContent:
-        """The content of the kept groups, as an answer in JSON has it in columns (json_answers.py)."""
+    def content(self, kept: KeptGroups, level: float | None) -> ReleasedContent:
+        """The content of the kept groups, as an answer in JSON has it in columns (json_answers.py).
+
+        ``level`` is that of the intervals, if there are any.
+        """
+        has_intervals = level is not None
         values, rows, are_lists = tuple(self.values), kept.rows, self.columns.layout == LISTS
         if self.columns.layout == MIXED or not len(rows):
             keys = [normalised(self.keys[row]) for row in rows.tolist()]
@@ -76,7 +80,8 @@ class CheckedGroups:
             columns = dict(zip(names, parts, strict=True))
         roles = Roles(tuple(columns), "count", values)
         numbers = map(pa.array, (kept.counts, *kept.values))
-        return content_of(pa.table(columns | dict(zip(roles.numbers, numbers, strict=True))), roles)
+        found = content_of(pa.table(columns | dict(zip(roles.numbers, numbers, strict=True))), roles)
+        return replace(found, intervals=level)
 
     def _keys(self, rows: Positions, encode: Callable[[Any], bytes]) -> bytes:
         if self.columns.layout == MIXED:

@@ -20,7 +20,7 @@ follow from them, such as intervals, are not part of it. The order of rows and t
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -62,10 +62,13 @@ class ReleasedContent:
     sha256: str
     rows: int
     columns: tuple[ReleasedColumn, ...]
+    intervals: float | None = None
+    """The level of the intervals that were added. They follow from the rows, and the digest does not cover them."""
 
     def to_json(self) -> dict[str, Any]:
         columns = [{"name": each.name, "role": each.role, "kind": each.kind} for each in self.columns]
-        return {"algorithm": ALGORITHM, "sha256": self.sha256, "rows": self.rows, "columns": columns}
+        found = {"algorithm": ALGORITHM, "sha256": self.sha256, "rows": self.rows, "columns": columns}
+        return found | ({} if self.intervals is None else {"intervals": self.intervals})
 
     @staticmethod
     def from_json(given: Mapping[str, Any]) -> "ReleasedContent":
@@ -73,7 +76,7 @@ class ReleasedContent:
         if given["algorithm"] != ALGORITHM:
             raise ValueError(f"must be by the algorithm {ALGORITHM}")
         columns = tuple(ReleasedColumn(each["name"], each["role"], each["kind"]) for each in given["columns"])
-        return ReleasedContent(given["sha256"], given["rows"], columns)
+        return ReleasedContent(given["sha256"], given["rows"], columns, given.get("intervals"))
 
     @property
     def roles(self) -> Roles:
@@ -105,9 +108,15 @@ def content_of(table: pa.Table, roles: Roles, kinds: Sequence[str] | None = None
     return ReleasedContent(_digest(columns, cells, len(table)), len(table), tuple(columns))
 
 
-def contents_of(tables: Mapping[str, pa.Table], roles: Mapping[str, Roles]) -> dict[str, dict[str, Any]]:
-    """The content of each table by its name, as JSON: what ``Certificate.with_contents`` takes."""
-    return {name: content_of(table, roles[name]).to_json() for name, table in tables.items()}
+def contents_of(
+    tables: Mapping[str, pa.Table], roles: Mapping[str, Roles], level: float | None = None
+) -> dict[str, dict[str, Any]]:
+    """The content of each table by its name, as JSON: what ``Certificate.with_contents`` takes.
+
+    ``level`` is that of the intervals in them, if there are any.
+    """
+    found = {name: content_of(table, roles[name]) for name, table in tables.items()}
+    return {name: replace(content, intervals=level).to_json() for name, content in found.items()}
 
 
 def _digest(columns: Sequence[ReleasedColumn], cells: Sequence[pa.Array], count: int) -> str:

@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
-from gsh.histogram.formats import CERTIFICATE, TABLE, stream_batches
+from gsh.histogram.formats import CERTIFICATE, SIGNATURE, TABLE, stream_batches
 from gsh.histogram.keys.types import answer_type
 from gsh.histogram.roles import Roles
 
 __all__ = ["checked_rows", "read_stream"]
 
-_CERTIFICATE = CERTIFICATE.encode()
 _NUMBERS = (pa.int64(), pa.float64())
 _VERSION, _HEADER, _METADATA = 0, 2, 4
 """Places of the fields of a message."""
@@ -55,7 +54,7 @@ def checked_rows(
         unload()
     fields = [pa.field(each.name, each.type, place < len(names.keys)) for place, each in enumerate(schema)]
     metadata = schema.metadata or {}
-    kept = {name: metadata[name] for name in (_CERTIFICATE, TABLE.encode()) if name in metadata}
+    kept = {name: metadata[name] for name in map(str.encode, (CERTIFICATE, TABLE, SIGNATURE)) if name in metadata}
     return pa.Table.from_arrays(pa.Table.from_batches(checked, schema).columns, schema=pa.schema(fields, kept))
 
 

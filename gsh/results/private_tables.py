@@ -36,6 +36,8 @@ class PrivateTables:
     tables: Mapping[str, pa.Table]
     """The rows of each table, sorted by group key. The only table of a release without names has the empty name."""
     certificate: Certificate
+    signature: str | None = None
+    """The signed envelope of the certificate as JSON, if the files have one. It is not verified: see gsh.verify."""
 
     def __post_init__(self) -> None:
         if isinstance(self.tables, dict):
@@ -158,7 +160,7 @@ class PrivateTables:
         """The result of one table alone."""
         if name not in self.tables:
             raise InvalidParameter("table", f"must be one of {', '.join(self.tables)}")
-        return PrivateTables({name: self.tables[name]}, self.certificate)
+        return PrivateTables({name: self.tables[name]}, self.certificate, self.signature)
 
     def __len__(self) -> int:
         """The number of groups, of all tables together."""

@@ -26,7 +26,15 @@ from gsh.errors import FileError, InvalidGroups, InvalidParameter
 from gsh.histogram.archives import CERTIFICATE_FILE, read_archive
 from gsh.histogram.csv_format import CsvType, csv_batches, header_of
 from gsh.histogram.file_formats import EXTENSIONS
-from gsh.histogram.formats import CERTIFICATE, TABLE, format_of, metadata_of, stream_in
+from gsh.histogram.formats import (
+    CERTIFICATE,
+    MOST_SCHEMA_BYTES,
+    SIGNATURE,
+    TABLE,
+    format_of,
+    metadata_of,
+    stream_in,
+)
 from gsh.histogram.roles import Roles, roles_in
 from gsh.results.arrow_streams import checked_rows, read_stream
 from gsh.results.averages import with_averages
@@ -36,8 +44,10 @@ from gsh.results.parquet_files import read_parquet
 from gsh.results.parts import SPARK_CERTIFICATE, PartsDigest, digest_of_tables, parts_in, spark_metadata
 from gsh.results.private_tables import PrivateTables
 
-__all__ = ["read"]
+__all__ = ["SIGNATURE_ENDING", "read", "read_files"]
 
+SIGNATURE_ENDING = ".sig.json"
+"""Of the file with the signature of the file, or of the certificate, next to it."""
 _ZIP = b"PK\x03\x04"
 _MUST_BE = "must be a whole Parquet file or Arrow IPC stream or file, not compressed, of a private table"
 
@@ -68,6 +78,15 @@ def read(
     if not reader.types.keys() <= keys.keys():
         raise InvalidParameter("types", f"must be those of key columns: {', '.join(keys)}")
     return found
+
+
+def read_files(
+    path: str | os.PathLike[str], *, certificate: CertificateLike | None = None, most_bytes: int = 2**33
+) -> tuple[PrivateTables, Mapping[str, pa.Table]]:
+    """The same as ``read``, and the tables with all columns as they are in the files."""
+    reader = _Reader(most_bytes, {})
+    given = None if certificate is None else given_certificate(certificate)
+    return reader.read(located("path", path), os.fspath(path), given), reader.found
 
 
 @dataclass(slots=True)
@@ -132,6 +151,10 @@ class _Reader:
     most_bytes: int
     types: Mapping[str, CsvType]
     taken: int = field(default=0, init=False)
+    signature: str | None = field(default=None, init=False)
+    """The signed envelope of the certificate, in a file or next to it."""
+    found: dict[str, pa.Table] = field(default_factory=dict, init=False)
+    """The tables as they are in the files."""
 
     @property
     def left(self) -> int:
@@ -151,6 +174,7 @@ class _Reader:
     def read(self, place: Location, name: str, given: Known | None) -> PrivateTables:
         """The tables of a file or of a folder."""
         if place.is_file():
+            self._take_signature(replace(place, path=f"{place.path}{SIGNATURE_ENDING}"))
             return self.file(place, name, given)
         if not place.is_folder():
             raise FileError(name, "must exist")
@@ -179,7 +203,7 @@ class _Reader:
             table = self.table(content, expected)
         assert expected.known is not None
         assert expected.table is not None
-        return _result({expected.table: table}, expected.known)
+        return self._result({expected.table: table}, expected.known)
 
     def archive(self, content: pa.Buffer, name: str, given: Known | None) -> PrivateTables:
         """The tables of a zip archive. They stay where they are in its memory."""
@@ -198,11 +222,12 @@ class _Reader:
         for table, (kind, part) in members.items():
             expected = _Expected(f"{name}: {table}", known, table)
             tables[table] = (self.csv if kind == "csv" else self.table)(part, expected)
-        return _result(tables, known)
+        return self._result(tables, known)
 
     def folder(self, place: Location, name: str) -> PrivateTables:
         """The tables of a folder that publish wrote."""
         known = known_at(place / CERTIFICATE_FILE, f"{name}/{CERTIFICATE_FILE}")
+        self._take_signature(place / f"{CERTIFICATE_FILE}{SIGNATURE_ENDING}")
         if "" in known.mechanisms:
             raise FileError(name, "must have a certificate of several tables: read the file of the only table")
         tables = {}
@@ -215,11 +240,12 @@ class _Reader:
             content = self.content(place / files[0], expected.name)
             is_csv = EXTENSIONS[os.path.splitext(files[0])[1]] == "csv"
             tables[table] = (self.csv if is_csv else self.table)(content, expected)
-        return _result(tables, known)
+        return self._result(tables, known)
 
     def parts(self, place: Location, name: str) -> PrivateTables:
         """The tables of a folder that Spark wrote. Each part of a table has the certificate inside."""
         file = place / SPARK_CERTIFICATE
+        self._take_signature(place / f"{SPARK_CERTIFICATE}{SIGNATURE_ENDING}")
         known = known_at(file, f"{name}/{SPARK_CERTIFICATE}") if file.is_file() else None
         names = [""] if _parts(place) else place.folders() if known is None else [*known.mechanisms]
         tables, digests = {}, {}
@@ -235,7 +261,7 @@ class _Reader:
         found = digest_of_tables({table: digest.hexdigest() for table, digest in digests.items()})
         if committed not in (None, found):
             raise FileError(name, "must have the rows that were committed: a part is missing, damaged or changed")
-        return _result({table: tables[table] for table in known.mechanisms}, known)
+        return self._result({table: tables[table] for table in known.mechanisms}, known)
 
     def _joined(
         self, folder: Location, name: str, known: Known | None, table: str, digest: PartsDigest
@@ -275,6 +301,14 @@ class _Reader:
             table = None
         return self._taken(table, expected.name)
 
+    def _take_signature(self, file: Location) -> None:
+        """The signature of a file of its own, which has the whole certificate."""
+        if file.is_file():
+            try:
+                self.signature = file.content(file.path, MOST_SCHEMA_BYTES).to_pybytes().decode()
+            except (TooLarge, UnicodeDecodeError):
+                raise FileError(file.path, "must be a signature in JSON") from None
+
     def _parquet(self, content: pa.Buffer, name: str) -> pa.Table:
         try:
             return read_parquet(content, self.left)
@@ -294,6 +328,9 @@ class _Reader:
     def _taken(self, table: pa.Table | None, name: str) -> pa.Table:
         if table is None:
             raise FileError(name, _MUST_BE)
+        inside = (table.schema.metadata or {}).get(SIGNATURE.encode())
+        if self.signature is None and inside is not None:
+            self.signature = inside.decode(errors="replace")
         self.taken += table.nbytes
         if self.left < 0:
             raise self.too_large(name)
@@ -330,18 +367,17 @@ class _Reader:
         types |= {name: "int64" if grid == 1 else "float64" for name, grid in grids}
         return types
 
-
-def _result(tables: Mapping[str, pa.Table], known: Known) -> PrivateTables:
-    """The tables, each with the certificate and with its name in the metadata, as it was when it was released."""
-    text = known.certificate.recorded(None).to_json()
-    named = {}
-    for name, table in tables.items():
-        mechanism, meaning = known.mechanisms[name], known.meanings[name]
-        released = table.select(meaning.without_averages(table.column_names))
-        roles = roles_in(released.column_names, mechanism.column_names)
-        wide = with_averages(released, mechanism, roles, meaning)
-        named[name] = wide.replace_schema_metadata(metadata_of(text, name))
-    return PrivateTables(named, known.certificate)
+    def _result(self, tables: Mapping[str, pa.Table], known: Known) -> PrivateTables:
+        """The tables, each with the certificate and with its name in the metadata, as when it was released."""
+        text = known.certificate.recorded(None).to_json()
+        self.found, named = dict(tables), {}
+        for name, table in tables.items():
+            mechanism, meaning = known.mechanisms[name], known.meanings[name]
+            released = table.select(meaning.without_averages(table.column_names))
+            roles = roles_in(released.column_names, mechanism.column_names)
+            wide = with_averages(released, mechanism, roles, meaning)
+            named[name] = wide.replace_schema_metadata(metadata_of(text, name, self.signature))
+        return PrivateTables(named, known.certificate, self.signature)
 
 
 def _beside(place: Location, name: str) -> Known:

@@ -177,6 +177,13 @@ class ContentOut(Strict):
         description="The columns that the digest covers: keys, count, values. Intervals follow from them.",
         examples=[CONTENT_EXAMPLE["columns"]],
     )
+    intervals: float | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        title="Intervals",
+        description="The level of the intervals that were added to the rows; absent without them.",
+        examples=[0.95],
+    )
 
 
 class _Table(Strict):

@@ -1,4 +1,4 @@
-"""gsh keys and gsh verify: commands of the service, mounted if it is installed."""
+"""gsh keys and gsh ledger: commands of the service, mounted if it is installed."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ def test_an_access_key_lives_through_all_commands() -> None:
     rotated = run(f"keys rotate {identifier} --overlap 7d")
     revoked = run(f"keys revoke {identifier}")
     sealed = run("keys seal")
-    verified = run("verify")
+    verified = run("ledger verify")
 
     assert [each.code for each in (made, listed, rotated, revoked, sealed, verified)] == [0] * 6
     assert len(made.text.split()) == 1
@@ -67,7 +67,7 @@ def test_verify_in_json_says_what_is_intact(tmp_path: Path) -> None:
     run("keys create --scope release")
     (tmp_path / "heads").write_text("not a note\n")
 
-    good, bad = run("verify --json"), run(f"verify --heads {tmp_path / 'heads'} --json")
+    good, bad = run("ledger verify --json"), run(f"ledger verify --heads {tmp_path / 'heads'} --json")
 
     assert good.code == 0
     assert good.document["budgets"] == []
@@ -79,7 +79,7 @@ def test_verify_in_json_says_what_is_intact(tmp_path: Path) -> None:
 
 
 def test_programs_of_the_service_keep_their_exit_codes() -> None:
-    assert run("verify").code == 2  # no ledger is there
+    assert run("ledger verify").code == 2  # no ledger is there
     run("keys create --scope release")
     assert run("keys revoke nobody").code == 1
     wrong = run("keys create --scope release --expires yesterday")
@@ -108,7 +108,7 @@ def missing(name):
     raise importlib.metadata.PackageNotFoundError(name)
 
 gsh.cli.distribution = missing
-commands = ["serve --port 1", "keys list", "keys create --scope x", "keys --help", "verify --heads h", "openapi"]
+commands = ["serve --port 1", "keys list", "keys create --scope x", "keys --help", "ledger verify --heads h", "openapi"]
 codes = [gsh.cli.main(each.split()) for each in commands]
 print(*codes, "app" in sys.modules)
 """
@@ -133,14 +133,14 @@ def test_a_damaged_service_does_not_stop_the_commands_of_the_library(monkeypatch
     (mounted,) = program.registered_groups
 
     assert mounted.typer_instance is not None
-    assert [each.name for each in mounted.typer_instance.registered_commands] == ["serve", "keys", "verify", "openapi"]
+    assert [each.name for each in mounted.typer_instance.registered_commands] == ["serve", "keys", "ledger", "openapi"]
 
 
 def test_a_missing_dependency_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "app.settings", raising=False)
     monkeypatch.setitem(sys.modules, "pydantic_settings", None)
 
-    answer = run("verify")
+    answer = run("ledger verify")
 
     assert answer.code == 1
     expected = "gsh: the Python package pydantic_settings is not installed (hint: pip check lists what is missing)\n"
