@@ -30,7 +30,7 @@ from app.ledger.pool import LedgerPool, LedgerProbe
 from app.ledger.upkeep import HeadNotes, Tidying
 from app.places import Places
 from app.proof import keys as signing_keys
-from app.releases import engines, release, releases, table
+from app.releases import bundles, engines, release, releases, table
 from app.releases.making import ReleaseRules, Releases
 from app.releases.payments import Payments
 from app.settings import Settings
@@ -56,7 +56,7 @@ WORKER_MODULES = (
 
 ENDPOINTS = (
     *(account, engine, bound, calibrate, compare, intervals, utility),
-    *(release, table, releases, budgets, engines, approvals, access_keys),
+    *(release, table, releases, budgets, engines, bundles, approvals, access_keys),
     signing_keys,
     *(real_releases, health, problem_pages, pages, guide),
 )

@@ -41,7 +41,7 @@ from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import NOTHING, Cost, Release, cost_of
 from gsh.errors import renamed
 
-__all__ = ["router"]
+__all__ = ["entry_shown", "router", "summary_of"]
 
 T = TypeVar("T")
 
@@ -97,7 +97,7 @@ async def list_budgets(request: Request) -> BudgetsOut:
     access = access_of(request.scope)
     by_id = {budget.id: budget for budget in budgets}
     visible = (budget for budget in budgets if access.may_see(budget.id))
-    shown = (BudgetSummary(**_summary((each, *ancestors_among(each, by_id.get)))) for each in visible)
+    shown = (BudgetSummary(**summary_of((each, *ancestors_among(each, by_id.get)))) for each in visible)
     return BudgetsOut(budgets=await in_slices(request, shown, services_of(request).settings.heavy_seconds))
 
 
@@ -159,7 +159,7 @@ async def history(
     """All charges and changes of the limit, the latest first, in pages. A charge names its release."""
     entries = await services_of(request).ledger_pool.read(lambda ledger: ledger.history(id, before, limit))
     last = entries[-1].number if entries else 1
-    return HistoryOut(entries=[_shown(entry) for entry in entries], before=last if last > 1 else None)
+    return HistoryOut(entries=[entry_shown(entry) for entry in entries], before=last if last > 1 else None)
 
 
 @router.get(
@@ -265,7 +265,8 @@ def _preview(lineage: Lineage, plan: list[tuple[Release, Cost]]) -> PreviewOut:
     )
 
 
-def _shown(entry: Entry) -> EntryOut:
+def entry_shown(entry: Entry) -> EntryOut:
+    """An entry of a history, as answers have it."""
     try:
         fields = {"number": entry.number, "kind": entry.kind, "at": entry.at, "hash": entry.hash}
         return _ENTRY.validate_python(fields | {"details": entry.shown})
@@ -278,13 +279,13 @@ def _shown(entry: Entry) -> EntryOut:
 def _whole(account: Account) -> BudgetOut:
     budget, parts, ancestors, periods, more = account
     spent = SpentOut(**spent_figures(budget.spent, parts, budget.limit))
-    above = [BudgetSummary(**_summary(ancestors[place:])) for place in range(len(ancestors))]
-    fields = _summary(account.lineage) | {"spent": spent}
-    renewed = [BudgetSummary(**_summary((each, *ancestors))) for each in periods]
+    above = [BudgetSummary(**summary_of(ancestors[place:])) for place in range(len(ancestors))]
+    fields = summary_of(account.lineage) | {"spent": spent}
+    renewed = [BudgetSummary(**summary_of((each, *ancestors))) for each in periods]
     return BudgetOut(**fields, ancestors=above, periods=renewed, more=more, entries=budget.entries, head=budget.head)
 
 
-def _summary(lineage: Lineage) -> dict[str, Any]:
+def summary_of(lineage: Lineage) -> dict[str, Any]:
     """The fields of BudgetSummary, of the first of these budgets."""
     budget = lineage[0]
     limit, spent, promise = budget.limit, budget.spent, budget.promise

@@ -10,6 +10,7 @@ import typer
 from gsh.cli import options
 from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected, place_of
 from gsh.cli.errors import Code, Refusal
+from gsh.cli.files import written
 from gsh.cli.output import AsJson, Sheet, number, show
 
 if TYPE_CHECKING:
@@ -239,6 +240,28 @@ def verify(
     return 0 if found.intact else Code.OTHER
 
 
+@budgets.command(epilog="Example:  gsh budgets bundle web -o web-bundle.zip --force")
+def bundle(
+    context: typer.Context,
+    name: Name,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Write the zip archive here.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace the file, if it is there.")] = False,
+    service: ServiceUrl = None,
+    key_file: KeyFile = None,
+    retries: RetryCount = None,
+    as_json: AsJson = False,
+) -> None:
+    """Everything for an auditor, in one archive: histories, certificates, verification and heads.
+
+    Its periods, ancestors and descendants are in it too. The same ledger gives the same bytes.
+    """
+    with connected(*place_of(context, service, key_file), retries) as client:
+        content = client.budgets.bundle(name)
+    with written(output, force=force) as file:
+        file.write(content)
+    show({"budget": name, "output": output, "bytes": len(content)}, as_json=as_json)
+
+
 def _budget_row(budget: "Budget") -> list[str]:
     limit, spent = budget.limit, budget.spent
     numbers = [number(limit.epsilon), number(limit.delta), str(spent.releases)]
@@ -258,7 +281,9 @@ def _said(entry: "Entry") -> str:
     details = entry.details.to_dict()
     name = details.get("idempotency_key") or details.get("through", {}).get("key")
     limit = f"epsilon {number(details['epsilon'])}, delta {number(details['delta'])}" if "epsilon" in details else ""
-    return ", ".join(str(each) for each in (name, limit, details.get("reason")) if each)
+    changes = [f"{each['field']} {each['before']} → {each['after']}" for each in details.get("changes", ())]
+    said = (name, "; ".join(changes) or limit, details.get("reason"))
+    return ", ".join(str(each) for each in said if each)
 
 
 def _show_budget(budget: "Budget", *, as_json: bool) -> None:

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeVar, Unpack
 
+import pyarrow as pa
+
 from gsh.accounting.column_costs import ColumnCaps
 from gsh.accounting.mechanism import Aggregates, Mechanism, RelativeAggregates
 from gsh.arguments import Integer, Real, integer, real
@@ -21,7 +23,17 @@ from gsh.client.encoding import (
     stated,
     tables_budget_calibration_of,
 )
-from gsh.client.operations import Awaiting, Blocking, Collection, Mode, Operation, Page, listing, operation
+from gsh.client.operations import (
+    MOST_TABLE_BYTES,
+    Awaiting,
+    Blocking,
+    Collection,
+    Mode,
+    Operation,
+    Page,
+    listing,
+    operation,
+)
 from gsh.client.records import (
     Budget,
     BudgetCalibration,
@@ -35,6 +47,7 @@ from gsh.client.records import (
 from gsh.client.requests import ask, json_call, part
 from gsh.documents import parsed
 from gsh.errors import InvalidParameter
+from gsh.histogram.file_formats import ZIP
 from gsh.library.tables import Table, drafts_of
 from gsh.library.targets import Calibration, Columns, draft_of
 from gsh.wire import Json, draft_to_json, table_drafts_to_json
@@ -172,6 +185,12 @@ class Budgets(Collection[M]):
         """Whether the history of a budget is as it was recorded."""
         answer = yield from ask(self, json_call("GET", f"/budgets/{part('id', id)}/verify"))
         return decoded(answer, lambda document: parsed(Verification, document))
+
+    @operation
+    def bundle(self, id: str) -> Operation[pa.Buffer]:  # noqa: A002
+        """Everything for an auditor, as a zip archive: histories, certificates, verification and heads."""
+        call = json_call("GET", f"/budgets/{part('id', id)}/bundle", accept=ZIP, most_bytes=MOST_TABLE_BYTES)
+        return (yield from ask(self, call)).content
 
     @operation
     def calibrate(

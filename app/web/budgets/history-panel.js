@@ -1,9 +1,11 @@
 // The history of a budget, page by page, and its verification.
 
-import { byId, element } from "../shared/dom.js";
+import { byId, download, element } from "../shared/dom.js";
 import { errorsOf } from "../shared/forms.js";
 import { digits, scientific, shown } from "../shared/number-format.js";
-import { get } from "../shared/service.js";
+import { get, getAs } from "../shared/service.js";
+import { ZIP } from "./answer-files.js";
+import { fileName } from "./file-name.js";
 import { makerOf, timeOf } from "./record-words.js";
 
 const PAGE = 20;
@@ -40,6 +42,12 @@ export function wireHistory() {
     else say(`${fault.number ? `Entry ${fault.number}` : "The budget"} ${fault.detail}.`, true);
   }
 
+  /** Save histories, certificates, verification and heads in one archive. */
+  async function saveBundle() {
+    const id = decodeURIComponent(path.slice("budgets/".length));
+    download(fileName(`${id}-bundle`, "zip"), ZIP, await getAs(ZIP, `${path}/bundle`, budgetSignal));
+  }
+
   function say(text, isFault = false) {
     byId("verified").textContent = text;
     byId("verified").classList.toggle("error", isFault);
@@ -50,6 +58,7 @@ export function wireHistory() {
   }
 
   byId("older").addEventListener("click", () => showPage().catch(showFailure));
+  byId("bundle").addEventListener("click", () => saveBundle().catch(showFailure));
   byId("verify").addEventListener("click", () => verify().catch(showFailure));
   return (id, signal) => {
     path = `budgets/${encodeURIComponent(id)}`;
@@ -69,7 +78,12 @@ function row({ number, kind, at, details, hash }) {
 /** The cells of each kind of entry: what happened, noise cost, threshold cost, idempotency key. */
 const CELLS = {
   created: (details) => [described(`Created: ${limitText(details)}`, details), "", "", ""],
-  changed: (details) => [described(`Changed: ${limitText(details)}`, details), "", "", ""],
+  changed: (details) => [
+    described(`Changed: ${limitText(details)}`, details, changesText(details.changes ?? [])),
+    "",
+    "",
+    "",
+  ],
   charge: (details) => [
     described(`${releaseText(details.release)}${throughText(details)}`, details),
     amount(details.mu_squared),
@@ -79,12 +93,36 @@ const CELLS = {
   redrawn: (details) => [described("Drawn again: nobody had its answer", details), "", "", keyText(details)],
   surveyed: (details) => [described(surveyText(details), details), "", "", keyText(details)],
   committed: (details) => [described(commitText(details), details), "", "", keyText(details)],
+  requested: (details) => [
+    described(`Waits for an approval: ${requestText(details)}`, details),
+    "",
+    "",
+    keyText(details),
+  ],
+  approved: (details) => [described("Approved", details), "", "", ""],
+  refused: (details) => [described("Refused", details), "", "", ""],
 };
 
 /** What an entry says, and below it why and by whom it was made, as far as it is known. */
-function described(text, { reason, by }) {
-  const notes = [reason ? `Reason: ${reason}` : "", by ? `By ${makerOf(by)}` : ""].filter((note) => note !== "");
+function described(text, { reason, by }, change = "") {
+  const notes = [change, reason ? `Reason: ${reason}` : "", by ? `By ${makerOf(by)}` : ""].filter(
+    (note) => note !== "",
+  );
   return element("div", {}, text, ...notes.map((note) => element("p", { class: "note" }, note)));
+}
+
+/** What another access key must approve: each change as before → after, or a release. */
+function requestText({ changes, release }) {
+  return changes ? changesText(changes) : releaseText(release);
+}
+
+function changesText(changes) {
+  return changes.map(({ field, before, after }) => `${field} ${valueText(before)} → ${valueText(after)}`).join(", ");
+}
+
+function valueText(value) {
+  if (value === null) return "none";
+  return typeof value === "object" ? "another proportion" : String(value);
 }
 
 /** The descendant that a release was charged to, if it was not this budget. */
@@ -107,7 +145,8 @@ function commitText({ sha256, rows }) {
 
 /** The bounds and the noise of a release. One of several tables has those of each. */
 function releaseText({ survey, ...release }) {
-  if (survey) return `Survey with σ\u00a0${survey.map(({ sigma }) => brief(sigma)).join(", ")}, then ${releaseText(release)}`;
+  if (survey)
+    return `Survey with σ\u00a0${survey.map(({ sigma }) => brief(sigma)).join(", ")}, then ${releaseText(release)}`;
   if (release.tables === undefined) return tableText(release);
   return `${release.tables.length} tables: ${release.tables.map(tableText).join("; ")}`;
 }

@@ -40,6 +40,7 @@ PROTECTED = [
     ("POST", "/budgets/web/charges"),
     ("GET", "/budgets/web/charges"),
     ("GET", "/budgets/web/verify"),
+    ("GET", "/budgets/web/bundle"),
     ("GET", "/releases"),
     ("POST", "/releases"),
     ("POST", "/releases/verify"),

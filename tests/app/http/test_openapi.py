@@ -213,6 +213,7 @@ def test_the_document_has_every_endpoint() -> None:
     presets = {"GET /real-releases"}
     budgets = {"GET /budgets", "GET /budgets/{id}", "PUT /budgets/{id}", "GET /budgets/{id}/charges"}
     budgets |= {"POST /budgets/{id}/charges", "POST /budgets/{id}/preview", "GET /budgets/{id}/verify"}
+    budgets |= {"GET /budgets/{id}/bundle"}
     service = {"GET /healthz", "GET /readyz", "GET /version", "GET /metrics", "GET /problems", "GET /problems/{name}"}
     service |= {"GET /.well-known/gsh-keys.json"}
 
