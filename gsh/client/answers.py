@@ -51,7 +51,7 @@ class Release(PrivateTables):
     def __repr__(self) -> str:
         name = "" if self.once is None else f" {self.once!r}"
         replayed = f", replayed: released on {self.released_at}" if self.is_replayed else ""
-        used = "" if self.budget_use is None else f", {self.budget_use}"
+        used = "" if self.budget_use is None else f"; {self.budget_use}"
         return f"<Release{name}: {self._described()}{replayed}{used}>"
 
 
