@@ -151,6 +151,6 @@ def _release_document(release: "RecordedRelease[Any]") -> dict[str, Any]:
     fields: dict[str, Any] = {field.name: getattr(release, field.name) for field in dataclasses.fields(release)}
     fields["answer"] = fields.pop("stored")
     del fields["_releases"]
-    for name in ("answer", "committed", "by"):
+    for name in ("answer", "committed", "by", "budget_use"):
         fields[name] = None if fields[name] is None else dataclasses.asdict(fields[name])
     return fields | {"labels": list(release.labels)}

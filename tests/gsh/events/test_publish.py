@@ -144,7 +144,7 @@ def test_the_range_of_cents_is_never_understated() -> None:
     asked: dict[str, Any] = {"user": "user_id", "by": "url", "c_u": 6, "units": {"paid": 0.01}}
     private = gsh.publish(CENTS, **asked, sums={"paid": (0, 0.3)}, epsilon=1, delta=1e-6)
     assert private.certificate.to_dict()["bounds"]["columns"] == [
-        {"name": "paid", "lower": 0, "upper": 0.30000000000000004}
+        {"name": "paid", "lower": 0, "upper": 0.30000000000000004, "kind": "sum", "unit": 0.01}
     ]
 
     small = gsh.calibrate(c_u=6, sums={"paid": (0, 0.3)}, epsilon=1, delta=1e-6).mechanism
