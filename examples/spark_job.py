@@ -11,10 +11,14 @@ The driver needs this package, the executors need it too: docs/publish-spark.md 
 
 import argparse
 import os
-
-from pyspark.sql import DataFrame, SparkSession
+import sys
 
 import gsh
+
+try:
+    from pyspark.sql import DataFrame, SparkSession
+except ModuleNotFoundError:
+    sys.exit("spark_job.py needs PySpark: pip install '.[spark]' from the checkout")
 
 MADE_UP = """
     SELECT pmod(xxhash64(id), 3000) AS user_id, concat('https://example.org/', pmod(xxhash64(id, 1), 97)) AS url,

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.slow]
 
 JOB = str(ROOT / "examples" / "weekly_job.py")
 NAMINGS = [(1, "before"), (2, "before"), (2, "after")]
-PROGRAMS = sorted((ROOT / "examples").rglob("*.py"))
+PROGRAMS = sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "examples" / "dbt" / "models").glob("*.py")])
 
 
 @pytest.fixture(scope="module")
@@ -183,12 +183,17 @@ def test_a_refusal_ends_the_job_with_its_reason(service: Service, tmp_path: Path
     assert done.stderr.startswith("W1: There is no such budget.")
 
 
-def test_a_job_without_its_engine_says_what_to_install() -> None:
-    without = f"import sys, runpy; sys.modules['duckdb'] = None; sys.argv = ['x']; runpy.run_path({JOB!r})"
-    done = subprocess.run([sys.executable, "-c", without], cwd=ROOT, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize(
+    ("name", "engine", "needs"), [("weekly_job", "duckdb", "DuckDB"), ("spark_job", "pyspark", "PySpark")]
+)
+def test_a_job_without_its_engine_says_what_to_install(name: str, engine: str, needs: str) -> None:
+    path = ROOT / "examples" / f"{name}.py"
+    program = f"import sys, runpy; sys.modules['{engine}'] = None; runpy.run_path({str(path)!r})"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
 
+    extra = engine.removeprefix("py")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "weekly_job.py needs DuckDB: pip install '.[duckdb]' from the checkout\n"
+    assert done.stderr == f"{name}.py needs {needs}: pip install '.[{extra}]' from the checkout\n"
 
 
 def published_by(program: Path) -> list[ast.Call]:
