@@ -18,6 +18,7 @@ OPERATIONS = {
     operation["operationId"]: (method, path, operation)
     for path, methods in DOCUMENT["paths"].items()
     for method, operation in methods.items()
+    if not path.startswith("/access-keys")  # with an access key, the service would let no other test in
 }
 
 
@@ -73,6 +74,7 @@ def swagger(service: Service, window: BrowserContext) -> Iterator[Visit]:
     """One tab for all operations, because Swagger UI takes two seconds to load."""
     visit = Visit(window.new_page(), service.url)
     visit.page.goto(f"{visit.url}/docs")
+    visit.page.locator(".opblock").first.wait_for()
     yield visit
     visit.page.close()
 
@@ -151,15 +153,15 @@ def test_a_download_of_swagger_is_named_by_the_service_or_by_its_path(
     assert made == name
 
 
-def test_swagger_follows_the_theme(visit: Visit) -> None:
-    visit.page.goto(f"{visit.url}/docs")
-    visit.page.locator(".opblock").first.wait_for()
+def test_swagger_follows_the_theme(swagger: Visit) -> None:
+    page = swagger.page
+    page.emulate_media(color_scheme="light")
     ink = "getComputedStyle(document.querySelector('.opblock-summary-description')).color"
-    light = visit.page.evaluate(ink)
-    visit.page.emulate_media(color_scheme="dark")
-    visit.page.wait_for_function("light => " + ink + " !== light", arg=light)
+    light = page.evaluate(ink)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function("light => " + ink + " !== light", arg=light)
 
-    visit.page.locator("#theme").click()
+    page.locator("#theme").click()
 
-    expect(visit.page.locator("#theme")).to_have_text("Theme: light")
-    visit.page.wait_for_function("light => " + ink + " === light", arg=light)
+    expect(page.locator("#theme")).to_have_text("Theme: light")
+    page.wait_for_function("light => " + ink + " === light", arg=light)

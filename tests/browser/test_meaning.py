@@ -1,5 +1,7 @@
 """The page for people who decide: found from every page, read on a screen, printed, with pictures that can be read."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -28,7 +30,7 @@ def test_a_person_who_must_decide_finds_reads_and_prints_what_epsilon_means(visi
 
     page.emulate_media(media="null")
     page.get_by_role("link", name="budget", exact=True).click()
-    expect(page).to_have_url(f"{visit.url}/ledger")
+    expect(page).to_have_url(re.compile(r"/ledger(\?|$)"))  # the page adds its form to its address
 
 
 @pytest.mark.parametrize("visit", [{"viewport": {"width": 320, "height": 640}}], indirect=True, ids=["smallest"])

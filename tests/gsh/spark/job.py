@@ -54,8 +54,11 @@ def main() -> None:
     print(json.dumps({"groups": made.groups, "is_replayed": made.is_replayed}))  # noqa: T201
 
 
-# A driver that lives for a minute spends most of its time on making its own code faster.
-SHORT_LIFE = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+# A driver that lives for a minute spends most of its time on verifying its own code and on making it faster.
+SHORT_LIFE = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+}
 SETTINGS = {
     **SHORT_LIFE,
     "spark.driver.memory": "1g",
