@@ -153,4 +153,5 @@ def _release_document(release: "RecordedRelease[Any]") -> dict[str, Any]:
     del fields["_releases"]
     for name in ("answer", "committed", "by", "budget_use"):
         fields[name] = None if fields[name] is None else dataclasses.asdict(fields[name])
+    fields["ancestors"] = list(map(dataclasses.asdict, release.ancestors))
     return fields | {"labels": list(release.labels)}

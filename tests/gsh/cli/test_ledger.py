@@ -86,6 +86,18 @@ def test_the_stored_answer_has_the_hash_of_the_ledger(tmp_path: Path) -> None:
     assert hashlib.sha256(piped.output).hexdigest() == said["answer"]["sha256"]
 
 
+def test_a_release_says_what_it_used_of_its_budget_and_which_ancestors_paid(tmp_path: Path) -> None:
+    budget("family")
+    assert run("budgets put member --epsilon 5 --delta 1e-5 --parent family").code == 0
+    run(f"release {groups_file(tmp_path)} {ROLES} {MECHANISM} --budget member --once M1 -o {tmp_path / 'a.parquet'}")
+
+    told = run("releases get M1 --json")
+    assert told.code == 0, told.errors
+    assert [each["budget"] for each in told.document["ancestors"]] == ["family"]
+    assert told.document["budget_use"]["budget"] in {"member", "family"}
+    assert "family" in run("releases get M1").text
+
+
 def test_tables_come_through_pipes_and_in_every_format(tmp_path: Path) -> None:
     budget("pipes")
     csv = b"url,country,users\na.org,US,20000000\n"
@@ -136,7 +148,7 @@ def test_each_kind_of_refusal_has_its_exit_code(tmp_path: Path) -> None:
         ("--budget once --once 'not a name'", Code.INVALID, "--once: must be 1 to 255"),
         ("--service http://127.0.0.1:1", Code.UNREACHABLE, "no answer"),
         ("--service ftp://127.0.0.1", Code.INVALID, "--service: must begin with http"),
-        ("--budget once --once S3 --users clicks", Code.INVALID, "--users"),
+        ("--budget once --once S3 --users clicks", Code.INVALID, "--count"),
     ):
         answer = run(f"{command} {arguments}")
         assert (answer.code, answer.output) == (code, b""), answer.errors
@@ -221,7 +233,7 @@ def test_the_roles_of_the_columns_are_never_guessed(missing: str, tmp_path: Path
     answer = run(f"release {groups_file(tmp_path)} {roles} {MECHANISM} -o {tmp_path / 'private.parquet'}")
 
     assert answer.code == Code.INVALID
-    assert missing.split(maxsplit=1)[0] in answer.errors
+    assert missing.split(maxsplit=1)[0].replace("users", "count") in answer.errors
     assert not (tmp_path / "private.parquet").exists()
 
 
