@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 OUTSIDE = "repository/"
 _LINK = re.compile(r"(?<=\]\()(?!https?:|#|/|mailto:)([^)\s#]+)")
 _INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
-_CODE = {".py": "python", ".yaml": "yaml", ".yml": "yaml", ".conf": "nginx", ".sql": "sql", ".toml": "toml"}
+_CODE = {".py": "python", ".yaml": "yaml", ".conf": "nginx", ".sql": "sql", ".toml": "toml"}
 _STATIC = {".json", ".png", ".svg"}
 
 
