@@ -51,7 +51,7 @@ ALLOWED = {
     | {"gsh.documents", "gsh.surveyed"},
     "gsh/spark": BASE
     | {"gsh.accounting", "gsh.certificate", "gsh.certificate_words", "gsh.client", "gsh.events"}
-    | {"gsh.histogram", "gsh.library", "gsh.results", "gsh.spark"},
+    | {"gsh.histogram", "gsh.library", "gsh.results", "gsh.spark", "gsh.surveyed"},
     "gsh/client": BASE
     | {
         "gsh.certificate",

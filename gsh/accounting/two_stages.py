@@ -157,8 +157,8 @@ def has_condition(costs: Callable[[], tuple[arb, arb]]) -> bool:
 
 def _unevenness(tables: Sequence[AnyMechanism]) -> arb:
     """The least factor of S and D with which all tables have the same shares of both:  Σ max(S_k/S, D_k/D)."""
-    if len(tables) == 1:
-        return arb(1)
+    if len(tables) == 1 or all(isinstance(table, PlainGaussian) for table in tables):
+        return arb(1)  # public groups have no D: only the sum of all S counts
     squares, hazards = [mu_squared_ball(table) for table in tables], [hazard_ball(table) for table in tables]
     square, hazard = sum(squares, arb(0)), sum(hazards, arb(0))
     parts = ((each / square).max(other / hazard) for each, other in zip(squares, hazards, strict=True))

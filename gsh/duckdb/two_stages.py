@@ -27,11 +27,12 @@ from gsh.duckdb.surveying import survey_counts
 from gsh.duckdb.workspace import Workspace
 from gsh.duckdb.written import Place, written_before
 from gsh.errors import InvalidParameter
+from gsh.events.lots import salt_of_release
 from gsh.events.output import certified_rows
 from gsh.events.plan import Plan
 from gsh.events.public_keys import ListedKeys
 from gsh.events.published import Published
-from gsh.events.surveys.keeping import Keeper, KeptByService, KeptHere, Nowhere
+from gsh.events.surveys.keeping import Keeper, KeptByService, KeptHere, Nowhere, folder_of
 from gsh.events.surveys.result import Survey
 from gsh.events.surveys.seeded import seeded_rows
 from gsh.events.surveys.staged import StagedRows
@@ -60,7 +61,8 @@ def keeper_of(job: Job, to: str | os.PathLike[str] | None) -> Keeper:
         return Nowhere(certify) if to is None else KeptHere(to, certify)
     if to is None:
         raise InvalidParameter("to", "must be given with a survey and a service: the service does not keep these rows")
-    return KeptByService(job.payer, to, job.engine, job.description, job.unprotected)
+    salt = salt_of_release(job.payer.budget, job.payer.once)
+    return KeptByService(job.payer, folder_of(to, f".{salt[:16]}"), job.engine, job.description, job.unprotected)
 
 
 def publish_after_survey(

@@ -1,6 +1,7 @@
 """Publishing with Spark, exactly once: on Spark 4 (classic and Connect) and 3.5 (classic).  [docs/publish-spark.md]
 
 publishing.py   publish: the steps from events to a private table in its place
+two_stages.py   publish with bounds that a survey chooses
 aggregates.py   the bounding as expressions of a DataFrame, with two shuffles
 tables.py       several tables of one release as one query
 public_keys.py  lists of public keys as a DataFrame

@@ -217,6 +217,10 @@ class Place:
         """Whether each table has a file."""
         return all(parts_in(self._files, self.of_table(folder, table)) for table in self._tables)
 
+    def write_plan(self, made: Finished, plan: Mapping[str, Any]) -> None:
+        """Write the plan next to the rows of an attempt, before the certificate."""
+        self.write(f"{made.attempt}/{_PLAN_FILE}", plan)
+
     def certify(self, made: Finished, plan: Mapping[str, Any], certificate: Certificate) -> None:
         """Write the plan and the certificate next to the rows of an attempt, the certificate last."""
         self.write(f"{made.attempt}/{_PLAN_FILE}", plan)

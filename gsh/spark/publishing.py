@@ -22,6 +22,7 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812 - as everyone calls it
 
+from gsh.accounting.calibration.after_survey import SurveyShare
 from gsh.accounting.mechanism import AnyMechanism
 from gsh.arguments import Integer, Real, flag, text, texts
 from gsh.certificate import Certificate
@@ -31,6 +32,9 @@ from gsh.events.lots import salt_of_release
 from gsh.events.plan import Plan, checked_keys, make_plan
 from gsh.events.public_keys import KeysLike, ListedKeys, Origin, public_keys_of
 from gsh.events.published import Published
+from gsh.events.surveys.asked import SurveyBound, asks_in_tables, settled
+from gsh.events.surveys.keeping import begun_salt
+from gsh.events.surveys.surveying import Surveying, surveying_of
 from gsh.events.tables import AnyPlan, place_of, planned
 from gsh.events.terms import Terms, payer_of, terms_for, terms_for_tables
 from gsh.histogram.formats import metadata_of
@@ -48,7 +52,7 @@ from gsh.spark.tables import aggregates_of_tables, kinds_of_numbers, noised_tabl
 if TYPE_CHECKING:
     from gsh.client import Client
 
-__all__ = ["check_events", "noised", "publish"]
+__all__ = ["check_events", "committed_attempt", "noised", "publish", "published_at", "staged"]
 
 
 _NO_KEYS: Mapping[str, ListedKeys] = MappingProxyType({})
@@ -61,13 +65,13 @@ def publish(
     user: str,
     by: str | Sequence[str] | None = None,
     public_keys: "KeysLike | None" = None,
-    sums: Mapping[str, tuple[Real, Real]] | None = None,
-    events: Mapping[str, Integer] | None = None,
-    means: Mapping[str, tuple[Real, Real]] | None = None,
+    sums: Mapping[str, tuple[Real, Real] | SurveyBound] | None = None,
+    events: Mapping[str, Integer | SurveyBound] | None = None,
+    means: Mapping[str, tuple[Real, Real] | SurveyBound] | None = None,
     units: Mapping[str, Real] | None = None,
     ratios: Mapping[str, tuple[str, str]] | None = None,
     round: bool = False,  # noqa: A002 - the word for it
-    c_u: Integer | None = None,
+    c_u: Integer | SurveyBound | None = None,
     caps: Mapping[str, Integer] | None = None,
     weights: Mapping[str, Real] | None = None,
     tau: Integer | None = None,
@@ -78,6 +82,8 @@ def publish(
     mechanism: AnyMechanism | Mapping[str, AnyMechanism] | None = None,
     releases: Integer | None = None,
     most_sigma: Real | None = None,
+    survey: SurveyShare | None = None,
+    expected_users: Integer | None = None,
     service: "Client | None" = None,
     budget: str | None = None,
     period: str | None = None,
@@ -103,6 +109,8 @@ def publish(
 
     ``tables`` gives several tables in place of ``by`` and what belongs to it: they are bounded each for itself, after
     one shuffle by user, and released together. Each has a folder of its name inside ``to``.
+
+    ``c_u="survey"`` and the like leave bounds to a survey in the same release: the events are then read twice.
     """
     if not hasattr(data, "schema"):
         raise InvalidParameter("events", f"must be a DataFrame of Spark, not {type(data).__name__}")
@@ -114,7 +122,7 @@ def publish(
         place = Place(to, tables=folders)
         unit = text("privacy_unit", "user" if privacy_unit is None else privacy_unit)
         keeper = local = ByFile(place, unit, unprotected)
-        salt = local.salt()
+        salt = begun_salt(place.folder) or local.salt()
     else:
         salt = salt_of_release(payer.budget, payer.once)
         place = Place(to, f".{salt[:16]}", tables=folders)
@@ -125,16 +133,18 @@ def publish(
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
     aim |= {"most_sigma": most_sigma, "payer": payer}
     origin = Origin(text("user", user), data, lambda: _local_files(data))
-    plan: AnyPlan
-    if tables is None:
-        if shares is not None:
-            raise InvalidParameter("shares", "must be omitted without tables")
-        plan, listed, terms = _one(table, aim, origin, salt=salt, partitions=partitions, names=names)
+    wanted: dict[str, Any] = {"survey": survey, "expected_users": expected_users, "weights": weights, "shares": shares}
+    plan, listed, surveying = _asked(table, tables, aim, wanted, origin, salt=salt, partitions=partitions, names=names)
+    if surveying is not None:
+        from gsh.spark.two_stages import publish_after_survey  # noqa: PLC0415 - it imports this module
+
+        check_events(data, plan, listed)
+        words: dict[str, Any] = {"description": description, "privacy_unit": privacy_unit, "unprotected": unprotected}
+        return publish_after_survey(data, place, payer, surveying, listed, **words)
+    if isinstance(plan, Plan):
+        terms = terms_for(plan, **aim, weights=weights)
     else:
-        for name, given in table.items():
-            if given is not None:
-                raise InvalidParameter(name, "must be omitted with tables: each of them has its own")
-        plan, listed = planned(tables, user=user, salt=salt, partitions=partitions, origin=origin, names=names)
+        assert tables is not None
         terms = terms_for_tables(plan, tables, shares=shares, **aim)
     check_events(data, plan, listed)
     earlier = _released(place, plan, terms)
@@ -154,24 +164,47 @@ def publish(
         earlier = _released(place, opening.plan, terms)
         assert earlier is not None
         return earlier
-    published = _published(place, opening.plan, keeper.certificate(), made.rows, is_replayed=opening.seed is None)
+    published = published_at(place, opening.plan, keeper.certificate(), made.rows, is_replayed=opening.seed is None)
     return replace(published, budget_use=opening.budget_use)
 
 
-def _one(
-    table: Mapping[str, Any], aim: Mapping[str, Any], origin: Origin, **further: Any
-) -> tuple[Plan, dict[str, ListedKeys], Terms]:
-    """The plan, the public keys and the noise of the only table."""
+def _asked(
+    table: Mapping[str, Any],
+    tables: Mapping[str, Table] | None,
+    aim: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+    origin: Origin,
+    **further: Any,
+) -> tuple[AnyPlan, dict[str, ListedKeys], Surveying | None]:
+    """The plan, its lists of public keys, and the survey that it asks for: then it has public defaults."""
+    plan: AnyPlan
+    if tables is None:
+        if wanted["shares"] is not None:
+            raise InvalidParameter("shares", "must be omitted without tables")
+        bounds, own = settled(table)
+        asks = {} if own is None else {"": own}
+        plan, listed = _one(bounds, origin, **further)
+    else:
+        for name, given in table.items():
+            if given is not None:
+                raise InvalidParameter(name, "must be omitted with tables: each of them has its own")
+        tables, asks = asks_in_tables(tables) if isinstance(tables, Mapping) else (tables, {})
+        plan, listed = planned(tables, user=origin.user, origin=origin, **further)
+    return plan, listed, surveying_of(plan, asks, aim, tables=tables, **wanted)
+
+
+def _one(table: Mapping[str, Any], origin: Origin, **further: Any) -> tuple[Plan, dict[str, ListedKeys]]:
+    """The plan and the public keys of the only table."""
     fields = dict(table)
-    public_keys, weights = fields.pop("public_keys"), fields.pop("weights")
+    public_keys = fields.pop("public_keys")
+    del fields["weights"]
     for name in ("by", "c_u"):
         if fields[name] is None:
             raise InvalidParameter(name, "must be given, or tables in place of it")
     fields |= {"tau": 1 if fields["tau"] is None else fields["tau"], "round": bool(fields["round"])}
     listed = {} if public_keys is None else {"": public_keys_of(public_keys, checked_keys(fields["by"]), origin=origin)}
     digest = listed[""].digest if listed else None
-    plan = make_plan(**fields, **further, user=origin.user, public_keys=digest)
-    return plan, listed, terms_for(plan, **aim, weights=weights)
+    return make_plan(**fields, **further, user=origin.user, public_keys=digest), listed
 
 
 def check_events(events: DataFrame, plan: AnyPlan, listed: Mapping[str, ListedKeys] = _NO_KEYS) -> None:
@@ -237,16 +270,23 @@ def _made(
     """The committed attempt, with its certificate. None: another driver was faster, and the release is in its place."""
     plan = opening.plan
     if opening.seed is not None:
-        attempt = place.new_attempt()
-        _stage(events, place, attempt, opening, terms, listed)
-        made = _finished(place, attempt, plan)
+        made = staged(events, place, opening, terms, listed)
         keeper.commit(made)
     elif place.certificate(place.folder) is not None:
         return None
     else:
-        made = _committed(place, opening)
+        made = committed_attempt(place, opening.committed)
     place.certify(made, plan.to_json(), keeper.certificate())
     return made
+
+
+def staged(
+    events: DataFrame, place: Place, opening: Opening, terms: Terms, listed: Mapping[str, ListedKeys]
+) -> Finished:
+    """All tables in the folder of a new attempt, finished."""
+    attempt = place.new_attempt()
+    _stage(events, place, attempt, opening, terms, listed)
+    return _finished(place, attempt, opening.plan)
 
 
 def _released(place: Place, plan: AnyPlan, terms: Terms) -> Published | None:
@@ -260,7 +300,7 @@ def _released(place: Place, plan: AnyPlan, terms: Terms) -> Published | None:
     if certificate is None or not is_it or certificate.mechanisms != terms.mechanisms:
         raise InvalidParameter("to", "must be a new place: it exists already; choose another folder")
     place.remove(place.staging)
-    return _published(place, plan, certificate, place.rows(place.folder), is_replayed=True)
+    return published_at(place, plan, certificate, place.rows(place.folder), is_replayed=True)
 
 
 def _stage(
@@ -329,16 +369,16 @@ def _finished(place: Place, attempt: str, plan: AnyPlan) -> Finished:
     return made
 
 
-def _committed(place: Place, opening: Opening) -> Finished:
+def committed_attempt(place: Place, digest: str | None) -> Finished:
     """The attempt that was committed, if it is still here and whole."""
     made = place.finished()
-    if made is None or made.digest != opening.committed or place.digest(made.attempt) != (made.digest, made.rows):
+    if made is None or made.digest != digest or place.digest(made.attempt) != (made.digest, made.rows):
         detail = "must be a new name: this one is committed, and its rows are neither at `to` nor in a staging folder"
         raise InvalidParameter("once", detail)
     return made
 
 
-def _published(place: Place, plan: AnyPlan, certificate: Certificate, rows: int, *, is_replayed: bool) -> Published:
+def published_at(place: Place, plan: AnyPlan, certificate: Certificate, rows: int, *, is_replayed: bool) -> Published:
     tables = LazyTables(certificate.described, lambda: read(str(place)).tables)
     about: dict[str, Any] = {"path": str(place), "plan": plan, "groups": rows}
     about |= {"certificate_at": f"in {place}/_certificate.json", "is_replayed": is_replayed}

@@ -34,6 +34,7 @@ __all__ = [
     "KeptByService",
     "KeptHere",
     "Nowhere",
+    "begun_salt",
     "folder_of",
     "other_events",
     "plan_digest_of",
@@ -83,12 +84,9 @@ Certify = Callable[[Decided], Certificate]
 class KeptByService:
     """The service charges the budget once, keeps seed and chosen bounds, and erases the seed with the commit."""
 
-    def __init__(
-        self, payer: Payer, to: str | os.PathLike[str], engine: str, description: str, unprotected: Sequence[str]
-    ) -> None:
-        self._payer, self._engine = payer, engine
+    def __init__(self, payer: Payer, folder: Path, engine: str, description: str, unprotected: Sequence[str]) -> None:
+        self._payer, self._engine, self.folder = payer, engine, folder
         self._words: dict[str, Any] = {"description": description, "unprotected": list(unprotected)}
-        self.folder = folder_of(to, f".{self.salt()[:16]}")
 
     @property
     def has_begun(self) -> bool:
@@ -184,7 +182,7 @@ class KeptHere:
     """A folder next to the output, without a service. Nothing keeps count, and the certificate says so."""
 
     def __init__(self, to: str | os.PathLike[str], certify: Certify) -> None:
-        self._folder, self._certify = folder_of(to), certify
+        self._to, self._folder, self._certify = to, folder_of(to), certify
         self._seed, self._survey = f"{self._folder}/{_SEED}", f"{self._folder}/{_SURVEY}"
 
     @property
@@ -192,8 +190,7 @@ class KeptHere:
         return self._read(self._seed) is not None
 
     def salt(self) -> str:
-        found = self._read(self._seed)
-        return new_salt() if found is None else str(found["salt"])
+        return begun_salt(self._to) or new_salt()
 
     def begin(self, surveying: Surveying) -> Begun:
         seed = base64.b64encode(secrets.token_bytes(SEED_BYTES)).decode()
@@ -225,13 +222,24 @@ class KeptHere:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _read(self, path: str) -> Mapping[str, Any] | None:
-        check_own(str(self._folder), path)
-        try:
-            return object_in(Path(path).read_text("utf-8"))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError):
-            raise InvalidParameter("to", f"must not be changed during a run: {path} is damaged") from None
+        return _own(self._folder, path)
+
+
+def begun_salt(to: str | os.PathLike[str]) -> str | None:
+    """The salt of a run that has begun at an output, without a service."""
+    folder = folder_of(to)
+    found = _own(folder, f"{folder}/{_SEED}")
+    return None if found is None else str(found["salt"])
+
+
+def _own(folder: Path, path: str) -> Mapping[str, Any] | None:
+    check_own(str(folder), path)
+    try:
+        return object_in(Path(path).read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        raise InvalidParameter("to", f"must not be changed during a run: {path} is damaged") from None
 
 
 def folder_of(to: str | os.PathLike[str], name: str = "") -> Path:

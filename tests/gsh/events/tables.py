@@ -5,12 +5,13 @@ import decimal
 import math
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
 from gsh.events.plan import Plan, make_plan
 
-__all__ = ["KEYS", "NASTY", "NASTY_PLAN", "NASTY_SUMS", "NUMBERS", "as_events", "draws"]
+__all__ = ["KEYS", "NASTY", "NASTY_PLAN", "NASTY_SUMS", "NUMBERS", "as_events", "draws", "made_up"]
 
 D = decimal.Decimal
 ZONED = datetime.datetime(2026, 3, 29, 0, 30, 0, 123456, datetime.UTC)
@@ -195,3 +196,13 @@ _FURTHER: dict[str, Any] = {
 }
 NASTY_PLAN = make_plan(**_SUMS | _FURTHER)
 """Measures of every kind."""
+
+
+def made_up(users: int = 10_000, seed: int = 0) -> pa.Table:
+    """Users with 1 to 40 groups; a value of about 20 in each."""
+    random = np.random.default_rng(seed)
+    groups = np.minimum(random.geometric(0.2, users), 40)
+    user = np.repeat(np.arange(users), groups)
+    place = np.arange(len(user)) - np.repeat(np.cumsum(groups) - groups, groups)
+    seconds = random.lognormal(3, 0.5, len(user)).astype(np.int64)
+    return pa.table({"user_id": user, "url": (place * 7 + user) % 50, "seconds": seconds})

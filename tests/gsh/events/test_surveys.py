@@ -23,23 +23,12 @@ from gsh.events.surveys.histograms import counted as added_up
 from gsh.events.surveys.histograms import survey_query
 from gsh.events.surveys.keeping import KeptHere
 from gsh.events.surveys.surveying import surveying_of
-from tests.gsh.events.tables import NASTY, NASTY_PLAN, as_events, draws
+from tests.gsh.events.tables import NASTY, NASTY_PLAN, as_events, draws, made_up
 from tests.reference.bounding import surveyed
 
 pytestmark = pytest.mark.slow
 
-USERS = 10_000
 TARGET: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
-
-
-def made_up(users: int = USERS, seed: int = 0) -> pa.Table:
-    """Users with 1 to 40 groups; a value of about 20 in each."""
-    random = np.random.default_rng(seed)
-    groups = np.minimum(random.geometric(0.2, users), 40)
-    user = np.repeat(np.arange(users), groups)
-    place = np.arange(len(user)) - np.repeat(np.cumsum(groups) - groups, groups)
-    seconds = random.lognormal(3, 0.5, len(user)).astype(np.int64)
-    return pa.table({"user_id": user, "url": (place * 7 + user) % 50, "seconds": seconds})
 
 
 EVENTS = made_up()

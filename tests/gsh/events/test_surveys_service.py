@@ -12,7 +12,8 @@ from gsh.duckdb import two_stages
 from gsh.duckdb.written import TablePlace
 from gsh.events.surveys.keeping import KeptByService
 from gsh.events.surveys.staged import StagedRows
-from tests.gsh.events.test_surveys import ASKED, EVENTS, PLAIN, TABLES, TARGET, Killed, after_step, made_up
+from tests.gsh.events.tables import made_up
+from tests.gsh.events.test_surveys import ASKED, EVENTS, PLAIN, TABLES, TARGET, Killed, after_step
 
 pytestmark = pytest.mark.slow
 

@@ -90,3 +90,15 @@ def test_a_survey_is_followed_by_what_it_leaves(given: dict[str, Any], pointer: 
 def test_a_share_has_no_noise_yet() -> None:
     with pytest.raises(gsh.InvalidParameter, match=r"must be a gsh\.SurveyNoise, not SurveyShare"):
         gsh.exact(MECHANISM, epsilon=1, survey=SHARE)  # type: ignore[call-overload]
+
+
+def test_several_tables_of_public_groups_share_what_a_survey_leaves() -> None:
+    """All noise then adds up: σ is that without a survey, divided by √0.9."""
+    tables = {"by_day": gsh.Table(c_u=4, tau=None), "by_country": gsh.Table(c_u=2, tau=None, share=3)}
+    target = {"epsilon": 1, "delta": 1e-6}
+    plain = gsh.calibrate_tables(tables, **target)
+    after = gsh.calibrate_tables(tables, **target, survey=gsh.SurveyShare(0.1))
+
+    assert after.privacy.delta <= 1e-6
+    for name, table in after.tables.items():
+        assert table.sigma == pytest.approx(plain.tables[name].sigma / 0.9**0.5, rel=1e-9)
