@@ -88,6 +88,7 @@ bench: $(VENV)/bench.stamp $(LIBRARY_ENV)/stamp
 
 spark-bench: $(SPARK_ENV)/stamp build/pipelinedp-env/stamp build/tumult-env/stamp java
 	$(SPARK_ENV)/bin/python -m benchmarks.publish_spark
+	$(SPARK_ENV)/bin/python -m benchmarks.publish_spark_tables
 
 # Three instances behind nginx on one PostgreSQL, restarted under load; and what one instance takes.
 cluster-bench: $(VENV)/bench.stamp postgres nginx

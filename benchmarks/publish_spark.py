@@ -1,4 +1,4 @@
-"""Publishing on Spark: against the same query by hand without noise, three tables at once, its parts, other libraries.
+"""Publishing on Spark: against the same query by hand without noise, its parts, other libraries.
 
 ``make spark-bench`` makes the environments: build/spark-env, build/pipelinedp-env (pipeline-dp 0.3.1) and
 build/tumult-env (tmlt.analytics 0.21).
@@ -7,7 +7,6 @@ build/tumult-env (tmlt.analytics 0.21).
 """
 
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -23,7 +22,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.markdown import table
 from benchmarks.publish_spark_parts import parts
-from benchmarks.spark_session import CORES, cpu_seconds, local_session
+from benchmarks.spark_session import CORES, cpu_seconds, has_spark, local_session
 
 ROOT = Path(__file__).parents[1]
 SIZES = (1_000_000, 3_000_000, 10_000_000, 30_000_000)
@@ -34,14 +33,8 @@ PEERS = {"PipelineDP": "build/pipelinedp-env", "Tumult Analytics": "build/tumult
 
 
 def main() -> None:
-    try:
-        import pyspark  # noqa: F401, PLC0415
-    except ModuleNotFoundError:
-        python = ROOT / "build" / "spark-env" / "bin" / "python"
-        if not python.exists():
-            print("publishing on Spark: needs build/spark-env, which `make test` builds")
-            return
-        os.execv(python, [str(python), "-m", "benchmarks.publish_spark", *sys.argv[1:]])
+    if not has_spark("benchmarks.publish_spark"):
+        return
     most = int(float(sys.argv[1])) if len(sys.argv) > 1 else SIZES[-1]
     with tempfile.TemporaryDirectory(prefix="gsh-bench-") as folder:
         times = _own(Path(folder), [size for size in SIZES if size <= most])
@@ -124,36 +117,9 @@ def _own(folder: Path, sizes: list[int]) -> dict[int, float]:
         ratios = [f"{ratio:.2f}" for ratio in (ours / min(in_sql, short), work[3] / min(work[:2]), growth)]
         print(f"| {' | '.join([f'{size:.0e}', *shown, *ratios])} |", flush=True)
     print(f"\n{sizes[-1] / times[sizes[-1]] / CORES:,.0f} events per second and core at {sizes[-1]:.0e} events\n")
-    _tables(spark, folder, max(size for size in sizes if size <= 3_000_000))
     parts(spark, folder)
     spark.stop()
     return times
-
-
-def _tables(spark: Any, folder: Path, size: int) -> None:
-    """Three tables in one publish, in comparison with three publishes."""
-    import gsh  # noqa: PLC0415
-
-    events, numbers = spark.read.parquet(str(folder / f"events-{size}.parquet")), iter(range(1000))
-    tables = {
-        "by_country": gsh.Table(by="country", public_keys=[f"C{number}" for number in range(COUNTRIES)], c_u=1),
-        "by_url": gsh.Table(by="url", c_u=C_U),
-        "detail": gsh.Table(by=["url", "country"], sums={"likes": (0, 1), "seconds": (0, 600)}, c_u=C_U),
-    }
-    shared: dict[str, Any] = {"user": "user_id", "epsilon": EPSILON, "delta": DELTA, "partitions": PARTITIONS}
-
-    def together() -> None:
-        gsh.spark.publish(events, tables=tables, to=folder / f"tables-{next(numbers)}", **shared)
-
-    def apart() -> None:
-        for each in tables.values():
-            own = {"by": each.by, "public_keys": each.public_keys, "sums": each.sums, "c_u": each.c_u}
-            gsh.spark.publish(events, to=folder / f"tables-{next(numbers)}", **own, **shared)
-
-    (one, cpu), (three, more) = _in_turn([together, apart], 3, 1)
-    print(table(["three tables", "one publish", "three publishes", "ratio", "CPU time, ratio"], []))
-    shown = [f"{seconds:.1f} s ({used:.1f} s CPU)" for seconds, used in ((one, cpu), (three, more))]
-    print(f"| {size:.0e} events | {' | '.join(shown)} | {one / three:.2f} | {cpu / more:.2f} |\n", flush=True)
 
 
 _BY_HAND = f"""

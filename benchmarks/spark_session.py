@@ -1,14 +1,28 @@
 """A local session of Spark. It needs pyspark alone, so that environments of other libraries can use it."""
 
+import importlib.util
 import os
 import sys
 from pathlib import Path
 from time import process_time
 from typing import Any
 
-__all__ = ["CORES", "cpu_seconds", "local_session"]
+__all__ = ["CORES", "cpu_seconds", "has_spark", "local_session"]
+
+ROOT = Path(__file__).parents[1]
 
 CORES = min(os.cpu_count() or 2, 8)
+
+
+def has_spark(module: str) -> bool:
+    """Whether this Python has pyspark. If not, the module runs in build/spark-env in place of this process."""
+    if importlib.util.find_spec("pyspark") is not None:
+        return True
+    python = ROOT / "build" / "spark-env" / "bin" / "python"
+    if python.exists():
+        os.execv(python, [str(python), "-m", module, *sys.argv[1:]])
+    print(f"{module}: needs build/spark-env, which `make spark-test` builds")
+    return False
 
 
 def local_session(folder: str) -> Any:

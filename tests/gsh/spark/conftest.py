@@ -20,15 +20,11 @@ elif TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 from tests.app.process import ROOT, Service
-from tests.gsh.spark.job import SHORT_LIFE
+from tests.gsh.spark.job import INTERPRETED, SHORT_LIFE
 
 # Executors run this Python, and import functions of the tests.
 if importlib.util.find_spec("pyspark") is not None:
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
-
-
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-"""For a few rows Java would take longer to compile a query than to run it."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -25,7 +25,8 @@ Job = Callable[..., dict[str, Any]]
 pytestmark = pytest.mark.long
 """Each test starts drivers. test_exactly_once.py has the same steps inside one driver."""
 
-PATIENCE = 300
+PATIENCE = 3600
+"""Seconds until a driver counts as hanging, on a busy machine too."""
 CLUSTER = {"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 HOME = str(Path(pyspark.__file__).parent)
 CLASSIC = "local[2]"

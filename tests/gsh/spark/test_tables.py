@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,16 @@ def plan_of(tables: Mapping[str, gsh.Table], partitions: int = 2) -> tuple[Plans
     return planned(tables, user="user_id", salt="0" * 32, partitions=partitions)
 
 
+@contextmanager
+def adaptive_is(spark: "SparkSession", value: str) -> Iterator[None]:
+    """Adaptive execution, on or off."""
+    spark.conf.set("spark.sql.adaptive.enabled", value)
+    try:
+        yield
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")
+
+
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 def test_each_table_is_what_the_judge_says_after_one_shuffle_by_user(
     spark: "SparkSession", read: Read, adaptive: str
@@ -49,13 +60,10 @@ def test_each_table_is_what_the_judge_says_after_one_shuffle_by_user(
         plans.to_json(),
         {name: [tuple(row.values()) for row in each.table.to_pylist()] for name, each in keys.items()},
     )
-    spark.conf.set("spark.sql.adaptive.enabled", adaptive)
-    try:
+    with adaptive_is(spark, adaptive):
         query = aggregates_of_tables(events, plans, keys)
         rows = query.collect()
         final = query._jdf.queryExecution().executedPlan().toString().partition("Initial Plan")[0]
-    finally:
-        spark.conf.unset("spark.sql.adaptive.enabled")
     found: dict[str, dict[Any, Any]] = {name: {} for name in plans.tables}
     slots = _key_slots(events, plans)
     for row in rows:
@@ -114,11 +122,8 @@ def test_a_release_of_tables_appears_whole_and_is_charged_once(read: Read, servi
         assert {name.partition("/")[0] for name in staged} == NAMES
         assert entries(service, "tables", "tables-W46") == {"charge": 1}
 
-        events.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
-        try:
+        with adaptive_is(events.sparkSession, "false"):
             made = gsh.spark.publish(read(views(order=2)), **given)
-        finally:
-            events.sparkSession.conf.unset("spark.sql.adaptive.enabled")
 
         assert files_in(to) == staged
         assert made.groups == sum(pq.read_metadata(pa.BufferReader(file)).num_rows for file in staged.values())
