@@ -1,4 +1,4 @@
-"""Charge releases to budgets: check, make the release unseen, charge and store it, then reveal it.
+"""Charge releases to budgets: check, draw the answer, charge and store it, and only then send it.
 
 A repeated request gets the stored answer. If two requests with one idempotency key arrive at once, both may draw noise.
 One answer is stored and both get it. The other draw is never seen. The same holds for a draw that the budget can no

@@ -101,7 +101,7 @@ async def list_releases(
         return ReleasesOut(releases=list(map(shown, found[:limit])), before=before)
     except UnknownRelease:
         pass
-    raise InvalidQuery(("before", "must be the member before of the last page"))
+    raise InvalidQuery(("before", "must be the value of before in the previous answer"))
 
 
 @router.get(

@@ -7,7 +7,7 @@ public_keys.py  public keys as a table: other records are left out, groups witho
 sources.py      files, tables, relations and frames as events, with the kinds of their columns
 files.py        Parquet, CSV and JSON lines as scans: nothing is guessed from records
 aggregates.py   queries at once, or bucket by bucket within the memory limit; the bounding query, its sums as numbers
-coded.py        several tables from one look at the events: users and key values become numbers first
+coded.py        several tables from one pass over the events: users and key values become numbers first
 written.py      results, written to their file or folder
 surveying.py    users by bins; survey: a noisy histogram by itself
 two_stages.py   publish with bounds that a survey chooses

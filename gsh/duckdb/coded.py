@@ -1,4 +1,4 @@
-"""Several tables from one look at the events: users and key values become numbers, and all tables work with those.
+"""Several tables from the same events: users and key values become numbers, from which all tables are made.
 
     _gsh_code0          the users: ``value``, its ``code``, and its ``part`` in the text of a lot
     _gsh_code1 …        the same of each key column. None is a value too

@@ -1,4 +1,4 @@
-"""The results of publishing: written to their place, if there is one, and as ``Published``."""
+"""Writes the results of publishing, if they have a place, and returns them as ``Published``."""
 
 import json
 import os

@@ -255,9 +255,9 @@ def _misfit(measure: Measure, kind: Kind) -> str | None:
     """Why a column of a kind cannot be added up in the unit of the measure; None if it can."""
     if measure.digits is not None:
         if family(kind) == "double":
-            return f"must be a power of two for a column of doubles: none is {measure.scale}; or cast it to decimals"
+            return f"must be a power of two for a column of doubles, not {measure.scale}; or cast it to decimals"
         if family(kind) == "decimal" and digits(kind)[1] > _DIGITS:
-            return f"must be of a column with at most {_DIGITS} digits after the point"
+            return f"must be for a column with at most {_DIGITS} digits after the point"
     elif measure.unit is None and family(kind) not in ("integer", "boolean"):
         such = "0.01 for decimals" if family(kind) == "decimal" else f"2^-10 = {2**-10}"
         return f"must be given for a column that is not of whole numbers, such as {such}"
@@ -344,7 +344,7 @@ def checked_count(names: object) -> str:
     if names is None:
         return COUNT
     if not isinstance(names, Mapping) or set(names) - {COUNT}:
-        raise InvalidParameter("names", f"must have the name of the {COUNT} alone, such as {{{COUNT!r}: 'people'}}")
+        raise InvalidParameter("names", f"must rename {COUNT} and nothing else, such as {{{COUNT!r}: 'people'}}")
     count = names.get(COUNT, COUNT)
     _check_name(f"names/{COUNT}", count)
     return str(count)
@@ -393,7 +393,7 @@ def _check_clashes(
         if name.lower() == user.lower():
             raise InvalidParameter(pointer, "must not be the user column")
         if name in _NO_MEASURES:
-            raise InvalidParameter(pointer, f"must be another name than {' and '.join(_NO_MEASURES)}")
+            raise InvalidParameter(pointer, f"must not be {' or '.join(_NO_MEASURES)}: they have another meaning")
     taken = {count.lower()}
     averages = [(each.pointer, mean_column(each.name)) for each in measures if each.kind == "mean"]
     averages += [(each.pointer, each.name) for each in ratios]
@@ -405,7 +405,7 @@ def _check_clashes(
     # The result may get columns with intervals.
     numbers = (count.lower(), *(name.lower() for _, name in (*columns, *averages)))
     if any(f"{number}_{ending}" in taken for number in numbers for ending in _ENDINGS):
-        raise InvalidParameter("by", "must have no name of a number with _low, _estimate or _high; nor must sums")
+        raise InvalidParameter("by", "must not have the name of an interval, such as count_low; nor may another column")
 
 
 def _types(given: object, columns: set[str]) -> tuple[tuple[str, Kind], ...]:

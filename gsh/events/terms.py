@@ -292,7 +292,7 @@ def _check_aim(
 ) -> None:
     """Exactly one target: (ε, δ), a share of a budget, or complete noise."""
     if most_sigma is not None and mechanism is not None:
-        raise InvalidParameter("most_sigma", "must be omitted with a complete mechanism: it bounds the noise of others")
+        raise InvalidParameter("most_sigma", "must be omitted with a complete mechanism: its noise is given")
     if releases is not None:
         for name, other in (("epsilon", epsilon), ("delta", delta), ("mechanism", mechanism)):
             if other is not None:
