@@ -8,6 +8,7 @@ import { showAnswer, showNoAnswer } from "./answer.js";
 import { wireCode } from "./code-panel.js";
 import { mixedNoise } from "./column-noise.js";
 import { showComparison } from "./comparison-table.js";
+import { wireEngine } from "./engine-panel.js";
 import { wireLevels } from "./levels-panel.js";
 import { searchOf, stateOf } from "./page-state.js";
 import { errorBand, frontier, keepCurves, privacyCurves } from "./plot-points.js";
@@ -30,6 +31,7 @@ const showSizes = wireSizes();
 const explainPublished = wirePublished();
 const offerRelease = wireRelease();
 const levels = wireLevels(state, (isStep) => (isStep ? step() : remember()));
+wireEngine();
 let asking = new AbortController();
 let pause = 0;
 

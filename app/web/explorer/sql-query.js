@@ -76,6 +76,8 @@ function note({ columns, is_executed, dialect }, source) {
   const needed = columns.map(({ name, role, type }) => `${name} (${role}, ${type})`).join(", ");
   const units = columns.filter(({ unit }) => unit !== null && unit !== 1).map(({ name, unit }) => `${name} by ${unit}`);
   const inUnits = units.length > 0 ? ` Multiply the result: ${units.join(", ")}.` : "";
-  const tested = is_executed ? "" : ` It was not run on ${DIALECTS[dialect]} here; its first line says how it was tested.`;
+  const tested = is_executed
+    ? ""
+    : ` It was not run on ${DIALECTS[dialect]} here; its first line says how it was tested.`;
   return `${source} needs these columns: ${needed}. The query bounds each user and adds no noise.${inUnits}${tested}`;
 }
