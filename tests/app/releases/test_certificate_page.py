@@ -13,6 +13,8 @@ import gsh
 from app.releases.certificates.page import PAGE_HEADERS, certificate_page
 from app.releases.certificates.words import few_up, quoted_point
 from gsh.certificate import Certificate
+from gsh.certificate import certificate as certified
+from gsh.histogram.meanings import ColumnMeaning, Meaning
 from tests.app.client import CASE_STUDY, Client
 from tests.app.releases.certificates import SHAPES, TABLES, complete, drafted, drafted_tables, every_certificate
 
@@ -82,6 +84,21 @@ def test_it_says_what_intervals_cover() -> None:
     assert "Intervals\nIntervals cover the bounded numbers: each <b>user</b>-week in at most 3 groups" in alone
     assert "<u>seconds</u> clipped to -1 … 600" in alone
     assert page(drafted_tables(TABLES)).text.count("Intervals cover the bounded numbers: each user in") == len(TABLES)
+
+
+def test_it_says_what_columns_mean_and_what_was_rounded() -> None:
+    box = gsh.box(lower=[0, -300], upper=[5, 300])
+    columns = gsh.Aggregates(names=["likes", "<i>_centred"], covariance=[[4, 0], [0, 9]], sensitivity=box)
+    mechanism = gsh.Mechanism(c_u=3, tau=1, tau_star=120, sigma=20, aggregates=columns)
+    meaning = Meaning(
+        {"<i>_centred": ColumnMeaning("mean", 1.0, "<i>", 300.0)}, {"each": ("likes", "count")}, (1.0, 1.0, 0.5)
+    )
+    text = page(certified(mechanism, meanings=meaning)).text
+
+    assert "likes 0 to 5; <i>_centred (<i> less 300, for a mean) -300 to 300." in text
+    assert "<i> clipped to 0 … 600." in text
+    assert "Rounded to\ncounts 1; likes 1; <i>_centred 0.5" in text
+    assert "Ratios\neach = likes / count" in text
 
 
 def test_a_page_without_a_point_quotes_the_joint_curve() -> None:

@@ -69,6 +69,47 @@ def test_numbers_are_integers_if_the_grid_is_one(client: Client) -> None:
     assert isinstance(answer["groups"]["counts"][0], int)
 
 
+def test_numbers_are_rounded_as_asked_and_the_certificate_says_it(client: Client) -> None:
+    """Counts to integers, other columns to integers or their units. The intervals are wider by half of a unit."""
+    body = {"mechanism": SMALL, "groups": GROUPS, "intervals": 0.95, "round": True, "units": {"shares": 0.5}}
+    answer = client.answer("/release", body)
+    groups, said = answer["groups"], answer["certificate"]
+
+    assert said["rounded"] == {"count": 1, "values": {"likes": 1, "shares": 0.5}}
+    assert said["grid"]["count"] == 2.0**-16
+    assert all(isinstance(number, int) for number in (*groups["counts"], *groups["values"]["likes"]))
+    assert all((2 * share).is_integer() for share in groups["values"]["shares"])
+    asked = {"mechanism": SMALL, "counts": groups["counts"], "values": groups["values"]}
+    alike = client.answer("/intervals", asked | {"is_rounded": True, "units": {"shares": 0.5}})
+    assert answer["intervals"]["counts"] == alike["counts"]
+    assert answer["intervals"]["values"] == alike["values"]
+    assert answer["intervals"]["values"]["shares"] != client.answer("/intervals", asked)["values"]["shares"]
+
+
+def test_rounding_is_part_of_what_a_request_means(client: Client) -> None:
+    """Without it the digest of a request is as before."""
+    plain = client.answer("/release", {"mechanism": COUNTS_ONLY, "groups": grouped({"a": 1000}), "round": False})
+
+    assert "rounded" not in plain["certificate"]
+    assert not isinstance(plain["groups"]["counts"][0], int)
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"units": {"likes": 2}}, "/units"),
+        ({"round": True, "units": {"clicks": 2}}, "/units/clicks"),
+        ({"round": True, "units": {"likes": 0}}, "/units/likes"),
+        ({"round": "yes"}, "/round"),
+    ],
+)
+def test_a_rounding_that_cannot_be_is_refused(change: Json, pointer: str, client: Client) -> None:
+    answer = client.post("/release", {"mechanism": SMALL, "groups": GROUPS} | change)
+
+    kind = "invalid-mechanism" if answer.json()["type"].endswith("mechanism") else "invalid-request"
+    assert [*problem_errors(answer, 422, kind)] == [pointer]
+
+
 def test_each_release_draws_new_noise(client: Client) -> None:
     body = {"mechanism": COUNTS_ONLY, "groups": grouped({"a": 1000, "b": 1000, "c": 1000})}
     answers = [client.answer("/release", body) for _ in range(20)]

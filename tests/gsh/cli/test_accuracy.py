@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -142,6 +143,26 @@ def test_means_and_ratios_of_rounded_numbers(tmp_path: Path) -> None:
         document["intervals"]["users"]["high"]
         > run(f"{asked.removesuffix(' --rounded')} --json").document["intervals"]["users"]["high"]
     )
+
+
+def test_a_published_table_says_itself_what_it_has(tmp_path: Path) -> None:
+    """Which column is the count, that it was rounded, its means and its ratios: without an option."""
+    columns = {"user": [f"u{k}" for k in range(3000)], "url": ["a", "b", "c"] * 1000, "likes": [1, 2, 3] * 1000}
+    events = pa.table(columns)
+    asked: dict[str, Any] = {"user": "user", "by": "url", "c_u": 1, "epsilon": 1, "delta": 1e-6}
+    asked |= {"means": {"likes": (0, 3)}, "events": {"views": 2}, "ratios": {"each": ("views", "count")}}
+    found = gsh.publish(events, **asked, round=True, names={"count": "people"}, to=tmp_path / "private.parquet")
+
+    document = run(f"intervals {tmp_path / 'private.parquet'} --json").document
+    run(f"intervals {tmp_path / 'private.parquet'} -o {tmp_path / 'wide.parquet'}")
+
+    assert document["intervals"]["people"]["low"] == found.intervals().counts.low.tolist()
+    assert document["means"]["likes"]["high"] == found.means()["likes"].high.tolist()
+    assert document["ratios"]["each"]["low"] == found.ratios()["each"].low.tolist()
+    assert "likes clipped to 0 … 3" in document["intervals_cover"]
+    assert pq.read_table(tmp_path / "wide.parquet")["likes_mean_low"].to_pylist() == document["means"]["likes"]["low"]
+    for option in ("--count people", "--users people"):
+        assert run(f"intervals {tmp_path / 'private.parquet'} {option} --json").document == document
 
 
 def test_the_count_has_the_name_of_its_column_too(tmp_path: Path) -> None:

@@ -306,3 +306,35 @@ def test_a_string_that_is_not_unicode_is_refused_without_its_text(keys: list[Any
 def test_bytes_and_strings_are_not_lists_of_group_keys(keys: Any) -> None:
     with pytest.raises(gsh.InvalidGroups, match="keys: must be a list or an array"):
         gsh.release(COUNTS_ONLY, keys=keys, counts=[1, 2])
+
+
+def test_rounded_numbers_are_those_of_the_core_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the noise and after the threshold: the same groups, and the nearest multiples of the units."""
+    given: dict[str, Any] = {"keys": KEYS, "counts": COUNTS, "values": VALUES}
+    monkeypatch.setattr(front_door, "operating_system", Recorded("the same"))
+    plain = gsh.release(WITH_COLUMNS, **given)
+    monkeypatch.setattr(front_door, "operating_system", Recorded("the same"))
+    rounded = gsh.release(WITH_COLUMNS, **given, round=True, units={"shares": 0.01, "likes": 4})
+
+    assert rounded.keys == plain.keys
+    assert rounded.counts.dtype == np.int64
+    assert rounded.counts.tolist() == np.rint(plain.counts).tolist()
+    assert rounded.values["shares"].tolist() == [float(f"{share:.2f}") for share in plain.values["shares"]]
+    assert rounded.values["likes"].tolist() == [4 * float(np.rint(likes / 4)) for likes in plain.values["likes"]]
+    table = pa.table({"url": KEYS, "users": COUNTS, **VALUES})
+    as_table = gsh.release(WITH_COLUMNS, table, key_columns=["url"], count_column="users", round=True)
+    assert as_table["users"].type == as_table["likes"].type == pa.int64()
+
+
+@pytest.mark.parametrize(
+    ("options", "detail"),
+    [
+        ({"round": 1}, "round: must be True or False"),
+        ({"units": {"likes": 2}}, "units: must be omitted"),
+        ({"round": True, "units": {"clicks": 2}}, "units/clicks: must be"),
+        ({"round": True, "units": {"likes": -1}}, "units/likes: must be greater"),
+    ],
+)
+def test_a_rounding_that_cannot_be_is_refused(options: dict[str, Any], detail: str) -> None:
+    with pytest.raises(gsh.InvalidParameter, match=detail):
+        gsh.release(WITH_COLUMNS, keys=KEYS, counts=COUNTS, values=VALUES, **options)
