@@ -4,6 +4,8 @@ One table has a count and a sum per group, with noise of the same cost, as in ex
 certified, and rounded up in the last place shown.
 """
 
+from fractions import Fraction
+
 from benchmarks.markdown import places_up, short, significant_up, table
 from gsh.accounting.aggregates import RelativeAggregates
 from gsh.accounting.budget_limits import Limit
@@ -48,6 +50,7 @@ def report() -> str:
                 [without_parent(weekly), *(with_parent(weekly, epsilon) for epsilon in (2.0, 4.0, 8.0))],
             ),
             table(("equal releases", "each", "δ together", "sum of δ"), [corner(releases) for releases in (2, 3)]),
+            table(("`releases=` in each of so many runs", "last σ ÷ first σ", "never used"), [crept(WEEKS)]),
         ]
     )
 
@@ -96,6 +99,12 @@ def corner(releases: int) -> tuple[str, str, str, str]:
     delta = delta_at(spent(smallest(1), releases), releases * EPSILON)
     each = f"({EPSILON:g}, {short(DELTA)})"
     return str(releases), each, f"{significant_up(delta, 7)} at ε = {releases * EPSILON:g}", short(releases * DELTA)
+
+
+def crept(releases: int) -> tuple[str, str, str]:
+    """A job that asks each time for a share of 1/releases of what remains: a cost is in proportion to 1/σ²."""
+    left = [Fraction(releases - 1, releases) ** runs for runs in (releases - 1, releases)]
+    return str(releases), f"{float(left[0]) ** -0.5:.2f}", f"{float(left[1]):.1%}"
 
 
 def spent(mechanism: Mechanism, releases: int) -> Spent:

@@ -73,8 +73,8 @@ _OPTIONS = {
 }
 _NAMED_ALIKE = (
     "blocks budget by c_u count counts delta description dialect epsilon expected_users keeps keys l1 l2 l_inf "
-    "level mechanism most_sigma mu_0 noise once preset public_keys reason releases retries run runs salt scale "
-    "seed sigma survey_share survey_sigma tau tau_star threshold unprotected user"
+    "level mechanism mechanism_of most_sigma mu_0 noise once preset public_keys reason releases retries run runs salt "
+    "scale seed sigma survey_share survey_sigma tau tau_star threshold unprotected user"
 )
 _OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in _NAMED_ALIKE.split()}
 """The option that has the parameter of an error."""

@@ -40,6 +40,7 @@ __all__ = [
     "Keys",
     "Labels",
     "MechanismFile",
+    "MechanismOf",
     "Memory",
     "Mu0",
     "NumberOfEvents",
@@ -138,6 +139,14 @@ Mu0: TypeAlias = Annotated[
 ]
 Epsilon: TypeAlias = Annotated[float, typer.Option("--epsilon", metavar="X", help="ε of the target.")]
 Delta: TypeAlias = Annotated[float, typer.Option("--delta", metavar="X", help="δ of the target.")]
+MechanismOf: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--mechanism-of",
+        metavar="NAME",
+        help="The mechanism of an earlier release of the service: the same noise again.",
+    ),
+]
 MechanismFile: TypeAlias = Annotated[
     str | None,
     typer.Option(

@@ -116,6 +116,7 @@ def publish(
     weights: options.Weights = None,
     tau: options.Tau = None,
     mechanism: options.MechanismFile = None,
+    mechanism_of: options.MechanismOf = None,
     count: options.CountName = None,
     types: options.ColumnTypes = None,
     unit: Annotated[
@@ -151,6 +152,7 @@ def publish(
             "once": once,
             "releases": releases,
             "most_sigma": most_sigma,
+            "mechanism_of": mechanism_of,
         }
         arguments = _in_file(tables, one, either)
         budget, once = arguments.pop("budget", None), arguments.pop("once", None)
@@ -163,6 +165,7 @@ def publish(
         arguments |= {"tau": 1 if tau is None else tau, "names": options.named(count)}
         arguments |= {"weights": options.columns_of(sums, caps, weights)["weights"], "public_keys": public_keys}
         arguments |= {"epsilon": epsilon, "delta": delta, "releases": releases, "most_sigma": most_sigma}
+        arguments |= {"mechanism_of": mechanism_of}
         if mechanism is not None:
             arguments["mechanism"] = options.mechanism_of(mechanism, None, None, None, None)
         arguments |= {"privacy_unit": unit, "unprotected": unprotected or ()}

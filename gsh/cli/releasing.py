@@ -41,6 +41,7 @@ def release(
     ],
     users: options.Count = "count",
     mechanism: options.MechanismFile = None,
+    mechanism_of: options.MechanismOf = None,
     name: options.OfTable = None,
     c_u: options.C_U = None,
     tau: options.Tau = None,
@@ -97,7 +98,8 @@ def release(
     is_here = service is None and budget is None
     if is_here:
         _refuse_without_service(once is not None or description is not None or labels, period, dry_run)
-    used = options.mechanism_of(mechanism, c_u, tau, tau_star, sigma, name)
+    given_mechanism = (mechanism, c_u, tau, tau_star, sigma)
+    used = _repeated(mechanism_of, name, given_mechanism, (service, key_file, retries))
     roles = Roles(tuple(options.names("--keys", keys)), users, used.aggregates.names if used.aggregates else ())
     declared = options.csv_types(types, list(roles.keys), users, roles.values)
     typed = options.listed("--type", types, "COLUMN=TYPE")
@@ -148,6 +150,17 @@ def release(
             with written(certificate, force=force) as file:
                 file.write(json.dumps(promise, indent=2, ensure_ascii=False).encode() + b"\n")
     _report(output, len(private), promise, replay, as_json=as_json)
+
+
+def _repeated(earlier: str | None, table: str | None, given: Any, place: Any) -> "AnyMechanism":
+    """The mechanism of the options, or that of an earlier release of the service."""
+    if earlier is None:
+        file, c_u, tau, tau_star, sigma = given
+        return options.mechanism_of(file, c_u, tau, tau_star, sigma, table)
+    if set(given) != {None}:
+        raise Refusal(Code.INVALID, "--mechanism-of: must be omitted with a mechanism", "remove one of them")
+    with connected(*place) as client:
+        return options.one_of(client.releases.certificate(earlier).mechanisms, table)
 
 
 def _refuse_without_service(is_named: Any, period: str | None, dry_run: bool) -> None:

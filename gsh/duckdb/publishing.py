@@ -29,7 +29,7 @@ from gsh.events.published import OnProgress, Published
 from gsh.events.surveys.asked import Asks, SurveyBound, asks_in_tables, settled
 from gsh.events.surveys.surveying import surveying_of
 from gsh.events.tables import planned
-from gsh.events.terms import Terms, check_plan, payer_of, salt_for, terms_for, terms_for_tables
+from gsh.events.terms import Terms, check_plan, payer_of, repeated, salt_for, terms_for, terms_for_tables
 from gsh.library.groups import release
 from gsh.library.tables import Table
 
@@ -61,6 +61,7 @@ def publish(
     epsilon: Real | None = None,
     delta: Real | None = None,
     mechanism: AnyMechanism | Mapping[str, AnyMechanism] | None = None,
+    mechanism_of: str | None = None,
     releases: Integer | None = None,
     most_sigma: Real | None = None,
     survey: SurveyShare | None = None,
@@ -103,7 +104,8 @@ def publish(
     ``once`` it is charged exactly once; without, nothing keeps count of it. ``period`` is the one that pays of a
     renewed budget, such as ``2026-W46``; without it, the present one. With ``releases`` it is the smallest with
     which so many equal releases fit what remains of the budget; if less than half of a usual release is left, or σ is
-    above ``most_sigma``, it is refused before anything is charged. The result goes to ``to`` and is returned.
+    above ``most_sigma``, it is refused before anything is charged. ``mechanism_of`` repeats the mechanism of an earlier
+    release of the service: every week then has the same noise. The result goes to ``to`` and is returned.
 
         gsh.publish("events.parquet", user="user_id", by=["url", "country"], sums={"likes": (0, 1)}, c_u=16,
                     epsilon=1, delta=1e-6, to="private.parquet")
@@ -135,7 +137,8 @@ def publish(
         buckets=_buckets,
     )
     folder_or_file = None if to is None else path("to", to)
-    aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
+    used = repeated(mechanism, mechanism_of, job.payer)
+    aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": used, "releases": releases}
     aim |= {"most_sigma": most_sigma, "payer": job.payer}
     origin = Origin(text("user", user), data, lambda: local_files(data) if connection is None else ())
     bounds: dict[str, Any] = {"by": by, "sums": sums, "events": events, "means": means, "units": units}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gsh.client.operations import Blocking
     from gsh.client.releases import RecordedRelease
 
-__all__ = ["Payer", "Terms", "check_plan", "payer_of", "salt_for", "terms_for", "terms_for_tables"]
+__all__ = ["Payer", "Terms", "check_plan", "payer_of", "repeated", "salt_for", "terms_for", "terms_for_tables"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,20 @@ class Payer:
         digests = {each.bounds.plan_digest for each in certificate.described.values()}
         check_plan(digests.pop() if len(digests) == 1 else None, plan)
         return certificate.mechanisms, {} if certificate.epsilon is None else {"epsilon": certificate.epsilon}
+
+
+def repeated(
+    mechanism: AnyMechanism | Mapping[str, AnyMechanism] | None, mechanism_of: str | None, payer: Payer | None
+) -> AnyMechanism | Mapping[str, AnyMechanism] | None:
+    """The mechanism that is given, or that of an earlier release of the service."""
+    if mechanism_of is None:
+        return mechanism
+    if mechanism is not None:
+        raise InvalidParameter("mechanism_of", "must be omitted with a mechanism")
+    if payer is None:
+        raise InvalidParameter("mechanism_of", "must be omitted without a service: it names a release of one")
+    found = payer.service.releases.certificate(text("mechanism_of", mechanism_of)).mechanisms
+    return found.get("", found)
 
 
 def payer_of(

@@ -36,7 +36,7 @@ from gsh.events.surveys.asked import SurveyBound, asks_in_tables, settled
 from gsh.events.surveys.keeping import begun_salt
 from gsh.events.surveys.surveying import Surveying, surveying_of
 from gsh.events.tables import AnyPlan, place_of, planned
-from gsh.events.terms import Terms, payer_of, terms_for, terms_for_tables
+from gsh.events.terms import Terms, payer_of, repeated, terms_for, terms_for_tables
 from gsh.histogram.formats import metadata_of
 from gsh.library.tables import Table
 from gsh.results.private_tables import LazyTables
@@ -80,6 +80,7 @@ def publish(
     epsilon: Real | None = None,
     delta: Real | None = None,
     mechanism: AnyMechanism | Mapping[str, AnyMechanism] | None = None,
+    mechanism_of: str | None = None,
     releases: Integer | None = None,
     most_sigma: Real | None = None,
     survey: SurveyShare | None = None,
@@ -130,7 +131,8 @@ def publish(
     table: dict[str, Any] = {"by": by, "public_keys": public_keys, "sums": sums, "events": events, "means": means}
     table |= {"units": units, "ratios": ratios, "c_u": c_u, "caps": caps, "weights": weights, "tau": tau}
     table |= {"round": flag("round", round) or None}
-    aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "releases": releases}
+    used = repeated(mechanism, mechanism_of, payer)
+    aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": used, "releases": releases}
     aim |= {"most_sigma": most_sigma, "payer": payer}
     origin = Origin(text("user", user), data, lambda: _local_files(data))
     wanted: dict[str, Any] = {"survey": survey, "expected_users": expected_users, "weights": weights, "shares": shares}

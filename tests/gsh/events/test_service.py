@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -131,6 +132,26 @@ def test_a_share_of_a_budget_is_the_target_also_for_a_restarted_job(service: gsh
     )
     with pytest.raises(gsh.InvalidParameter, match=r"^once: "):
         gsh.publish("missing.parquet", **{**plan, "by": ["url"]}, **paid)
+
+
+def test_the_mechanism_of_an_earlier_release_is_repeated(service: gsh.Client, budget: str) -> None:
+    """A fixed releases= would take a third of what remains, with more noise each time."""
+    plan = {name: value for name, value in TARGET.items() if name not in ("epsilon", "delta")}
+    paid: dict[str, Any] = {"service": service, "budget": budget}
+    first = gsh.publish(EVENTS, **plan, **paid, once=f"{budget}-1", releases=3)
+
+    second = gsh.publish(EVENTS, **plan, **paid, once=f"{budget}-2", mechanism_of=f"{budget}-1")
+    crept = gsh.publish(EVENTS, **plan, **paid, once=f"{budget}-3", releases=3)
+
+    assert second.certificate["mechanism"] == first.certificate["mechanism"]
+    assert crept.certificate["mechanism"]["sigma"] > 1.5 * first.certificate["mechanism"]["sigma"]
+    both: dict[str, Any] = {"mechanism_of": f"{budget}-1", "mechanism": gsh.PlainGaussian(c_u=3, sigma=20)}
+    with pytest.raises(gsh.InvalidParameter, match=r"^mechanism_of: "):
+        gsh.publish(EVENTS, **plan, **paid, once=f"{budget}-4", **both)
+    with pytest.raises(gsh.InvalidParameter, match=r"^mechanism_of: .* without a service"):
+        gsh.publish(EVENTS, **plan, mechanism_of=f"{budget}-1")
+    with pytest.raises(gsh.client.errors.UnknownRelease):
+        gsh.publish(EVENTS, **plan, **paid, once=f"{budget}-4", mechanism_of="missing")
 
 
 def test_a_sliver_of_a_budget_is_refused_and_the_name_stays_free(service: gsh.Client, budget: str) -> None:
