@@ -202,6 +202,20 @@ def test_quotes_are_those_of_the_standard(text: str, block: int) -> None:
     assert found == is_standard(text)
 
 
+def test_short_lines_take_no_more_memory_than_long_ones() -> None:
+    """Arrow notes where each cell of a block is: for empty lines this takes many times the block."""
+    content, usual = b"a,b\n" + b"\n" * 2**23, pa.default_memory_pool()
+    counted = pa.proxy_memory_pool(usual)
+    pa.set_memory_pool(counted)
+    try:
+        _, batches = csv_format.csv_batches(pa.py_buffer(content), TEXTS)
+        assert sum(batch.num_rows for batch in batches) == 2**23
+    finally:
+        pa.set_memory_pool(usual)
+
+    assert counted.max_memory() < 10 * len(content)
+
+
 def is_standard(text: str) -> bool:
     state = "start"
     for character in text:
