@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from app.ledger.access.scopes import Scope
 from app.ledger.clock import after, expiry_of, now
-from app.ledger.scopes import Scope
 from gsh.cli import run
 from gsh.cli.connection import KeyFile, connected
 from gsh.cli.output import AsJson, line, note, show
@@ -51,7 +51,7 @@ def _overlap(text: str) -> str:
 
 
 def _budgets(patterns: list[str] | None) -> list[str]:
-    from app.ledger.patterns import BUDGET_PATTERN
+    from app.ledger.access.patterns import BUDGET_PATTERN
 
     if not all(re.fullmatch(BUDGET_PATTERN, pattern) for pattern in patterns or ()):
         raise typer.BadParameter("must be letters, digits, dots, dashes, underscores and stars")
@@ -92,7 +92,7 @@ def create(
             names: Any = [each.value for each in scope]
             made = client.access_keys.create(names, budgets=budget or (), note=text, expires_at=expires)
         return _show(made.key, made.id, made.expires_at, as_json)
-    from app.ledger.access_keys import new_key
+    from app.ledger.access.access_keys import new_key
 
     key, kept = new_key(frozenset(each.value for each in scope), frozenset(budget or ()), text, now(), expires)
     with _opened(make=True) as ledger:

@@ -103,7 +103,7 @@ def _lines(found: Json) -> list[str]:
 
 def _verified_heads(ledger: "Ledger", file: Path) -> Json:
     """The noted heads that are not in their history any more."""
-    from app.ledger.heads import ACCESS_KEYS, notes_in
+    from app.ledger.auditing.heads import ACCESS_KEYS, notes_in
 
     checked, faults = 0, []
     seals: dict[str, int] = {}

@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx
 import psycopg
 
-from app.ledger.access_keys import new_key
+from app.ledger.access.access_keys import new_key
 from app.ledger.clock import now
 from app.ledger.opening import open_ledger
 from benchmarks.instances import Cluster, cluster

@@ -28,8 +28,8 @@ from app.http.json_route import DeclaredRoute, Encoded, JsonRoute, PathRoute
 from app.http.problems import ACCESS_KEY_PROBLEMS, ACCESS_PROBLEMS, PROBLEMS, READ_PROBLEMS
 from app.http.problems.errors import NotAdmitted
 from app.http.services import services_of
-from app.ledger.access_history import AccessEntry
-from app.ledger.access_keys import AccessKey, SealedKeys, new_key
+from app.ledger.access.access_history import AccessEntry
+from app.ledger.access.access_keys import AccessKey, SealedKeys, new_key
 from app.ledger.clock import after, expiry_of, now
 from app.ledger.errors import AccessKeyEnded, UnknownAccessKey
 from app.ledger.store import Ledger

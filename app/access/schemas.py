@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from app.ledger.access_history import AccessEvent
-from app.ledger.access_keys import KeyState
-from app.ledger.patterns import BUDGET_PATTERN
-from app.ledger.scopes import SCOPES
+from app.ledger.access.access_history import AccessEvent
+from app.ledger.access.access_keys import KeyState
+from app.ledger.access.patterns import BUDGET_PATTERN
+from app.ledger.access.scopes import SCOPES
 from app.schemas.ledger_record import ByOut
 from app.schemas.strict import OrAbsent, Strict
 

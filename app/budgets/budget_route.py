@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from app.http.auth import needs
 from app.http.json_route import PathRoute
 from app.http.problems import BUDGET_PROBLEMS
-from app.ledger.scopes import READERS
+from app.ledger.access.scopes import READERS
 from app.schemas.scalars import BudgetName
 
 __all__ = ["BUDGET_NOT_FOUND", "READS", "BudgetInPath", "BudgetRoute"]

@@ -19,6 +19,7 @@ from app.http.json_route import DeclaredRoute, slimmed
 from app.http.problems import ACCESS_PROBLEMS, DIVISION_PROBLEMS, PROBLEMS, READ_PROBLEMS
 from app.http.services import services_of
 from app.http.workload import in_slices
+from app.ledger.access.scopes import READERS
 from app.ledger.clock import now
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.figures import (
@@ -30,7 +31,6 @@ from app.ledger.figures import (
 )
 from app.ledger.lineage import Lineage, ancestors_among, how_many_fit
 from app.ledger.renewing import named_period
-from app.ledger.scopes import READERS
 from app.ledger.state import UNREADABLE, Budget, Entry
 from app.ledger.store import Account, Ledger
 from app.schemas.approvals import WAITING_RESPONSE

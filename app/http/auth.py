@@ -21,11 +21,11 @@ from starlette.types import Scope
 
 from app.http.loopback import check_local
 from app.http.problems.errors import NotAdmitted
-from app.ledger.access_keys import AccessKey, SealedKeys, hash_of
+from app.ledger.access.access_keys import AccessKey, SealedKeys, hash_of
+from app.ledger.access.patterns import matches
+from app.ledger.access.scopes import READERS, SCOPES
 from app.ledger.clock import now
-from app.ledger.patterns import matches
 from app.ledger.pool import LedgerPool
-from app.ledger.scopes import READERS, SCOPES
 from app.ledger.state import By
 
 __all__ = [

@@ -8,7 +8,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from app.ledger.access_keys import begin_history, seal_all
+from app.ledger.access.access_keys import begin_history, seal_all
 from app.ledger.clock import now
 from app.ledger.databases import Connections, Execute, Statements
 from app.ledger.databases.sqlite import SqliteConnections

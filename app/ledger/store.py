@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from app.ledger.access_keys import KeyTable
+from app.ledger.access.access_keys import KeyTable
 from app.ledger.answer_keys import Facts, renew_marks, store_key
 from app.ledger.answers import (
     Answer,
@@ -33,7 +33,8 @@ from app.ledger.approvals import (
     list_approvals,
     wanted_by,
 )
-from app.ledger.audit import Audit
+from app.ledger.auditing.audit import Audit
+from app.ledger.auditing.heads import HeadTable
 from app.ledger.budget_rows import all_budgets, find_budget, known_budget, periods_of
 from app.ledger.changes import Change, make_change, plan_change
 from app.ledger.charges import (
@@ -58,7 +59,6 @@ from app.ledger.errors import (
     UnknownBudget,
     UnknownRelease,
 )
-from app.ledger.heads import HeadTable
 from app.ledger.lineage import Lineage, ancestors_of, find_lineage, how_many_cost, lock_tree
 from app.ledger.open_releases import add_nonce, commit, record_survey, seed_of
 from app.ledger.releases import (

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from app.errors import Busy
+from app.ledger.auditing.heads import ACCESS_KEYS, Heads, HeadsFile, Note
 from app.ledger.clock import after, now
 from app.ledger.errors import LedgerUnavailable, reason_of
-from app.ledger.heads import ACCESS_KEYS, Heads, HeadsFile, Note
 from app.ledger.pool import LedgerPool
 from app.ledger.store import Ledger
 

@@ -11,9 +11,9 @@ from app.http.headers import idempotency_key
 from app.http.json_route import PathRoute
 from app.http.problems import KEY_NOT_FOUND
 from app.http.services import services_of
+from app.ledger.access.scopes import READERS
 from app.ledger.errors import UnknownRelease
 from app.ledger.releases import RecordedRelease
-from app.ledger.scopes import READERS
 from app.releases.bounds import Bounds
 from app.releases.making import Releases
 

@@ -15,10 +15,10 @@ from app.http.json_route import DeclaredRoute, JsonRoute
 from app.http.problems import ACCESS_PROBLEMS, ANSWER_PROBLEMS, CERTIFICATE_PROBLEMS, PROBLEMS, READ_PROBLEMS
 from app.http.problems.errors import InvalidQuery, NoCertificate
 from app.http.services import services_of
+from app.ledger.access.patterns import names_in
 from app.ledger.clock import now
 from app.ledger.errors import LedgerError, UnknownRelease
 from app.ledger.lineage import Use
-from app.ledger.patterns import names_in
 from app.ledger.releases import RecordedRelease
 from app.ledger.store import Ledger
 from app.releases.answer_formats import DIGEST_HEADER, answer_of, table_names, with_certificate, without_answer

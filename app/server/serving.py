@@ -21,7 +21,7 @@ import uvicorn
 
 from app.http.loopback import is_loopback
 from app.http.uvicorn_internals import start_workers_as
-from app.ledger.access_keys import given_key
+from app.ledger.access.access_keys import given_key
 from app.ledger.clock import now
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import open_ledger

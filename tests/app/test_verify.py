@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import app.verify
-from app.ledger.access_keys import new_key
+from app.ledger.access.access_keys import new_key
+from app.ledger.auditing.heads import HeadsFile
 from app.ledger.databases.statements import MIGRATIONS
-from app.ledger.heads import HeadsFile
 from app.ledger.opening import open_ledger
 from gsh.accounting.budget_limits import Limit
 from tests.app.ledger.examples import AT, charge, paid

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
 
-from app.ledger.access_keys import new_key
+from app.ledger.access.access_keys import new_key
 from app.ledger.opening import open_ledger
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.case_study import TARGET

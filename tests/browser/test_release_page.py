@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import BrowserContext, Download, Page, Route, expect
 
-from app.ledger.access_keys import new_key
+from app.ledger.access.access_keys import new_key
 from app.ledger.clock import now
 from app.ledger.opening import open_ledger
 from tests.app.client import Json

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from playwright.sync_api import Download, Locator, Page, expect
 
-from app.ledger.access_keys import new_key
+from app.ledger.access.access_keys import new_key
 from app.ledger.clock import now
 from app.ledger.opening import open_ledger
 from gsh.histogram.file_formats import MEDIA_TYPES

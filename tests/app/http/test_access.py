@@ -13,8 +13,8 @@ import pytest
 
 from app import keys
 from app.http.auth import READS_BUDGETS, Access, Attempts, access_of, network_of
-from app.ledger.access_keys import hash_of, new_key
-from app.ledger.scopes import SCOPES
+from app.ledger.access.access_keys import hash_of, new_key
+from app.ledger.access.scopes import SCOPES
 from app.ledger.store import Ledger
 from app.main import create_app
 from app.places import Places

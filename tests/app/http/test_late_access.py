@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from app.http.auth import Attempts
-from app.ledger.access_keys import new_key
+from app.ledger.access.access_keys import new_key
 from app.ledger.opening import open_ledger
 from gsh.accounting.budget_limits import Limit
 from tests.app.budgets.test_budgets import LIMIT, SECRET

@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Mount, Route
 
 from app.http.auth import PUBLIC, needs
-from app.ledger.access_keys import AccessKey
+from app.ledger.access.access_keys import AccessKey
 from app.ledger.errors import AwaitsApproval
 from app.ledger.state import By, Entry
 from app.main import create_app

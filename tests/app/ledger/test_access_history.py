@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.ledger.access_keys import AccessKey, new_key
+from app.ledger.access.access_keys import AccessKey, new_key
+from app.ledger.access.patterns import matches, names_in
 from app.ledger.errors import WrongLedger
 from app.ledger.opening import connections_of, open_ledger
-from app.ledger.patterns import matches, names_in
 from app.ledger.periods import split
 from app.ledger.state import By
 from app.ledger.store import Ledger

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.ledger.access_keys import new_key
-from app.ledger.heads import ACCESS_KEYS, Head, HeadsFile, Note, note_of, notes_in
+from app.ledger.access.access_keys import new_key
+from app.ledger.auditing.heads import ACCESS_KEYS, Head, HeadsFile, Note, note_of, notes_in
 from app.ledger.opening import open_ledger
 from app.ledger.store import Ledger
 from gsh.accounting.budget_limits import Limit

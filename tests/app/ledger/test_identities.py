@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.ledger.access_keys import new_key
+from app.ledger.access.access_keys import new_key
 from app.ledger.charges import Charge
 from app.ledger.errors import KeyReused, LedgerUnavailable, NotOwner
 from app.ledger.opening import open_ledger

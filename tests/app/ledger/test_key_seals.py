@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.ledger.access_keys import AccessKey, _store, hash_of
+from app.ledger.access.access_keys import AccessKey, _store, hash_of
 from app.ledger.databases.statements import MIGRATIONS
 from app.ledger.errors import LedgerUnavailable, WrongLedger
 from app.ledger.opening import connections_of, open_ledger

@@ -10,7 +10,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from app.ledger.access_keys import new_key
+from app.ledger.access.access_keys import new_key
 from app.ledger.opening import open_ledger
 from gsh.accounting.budget_limits import Limit
 from tests.app.budgets.test_budgets import SECRET

@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack, closing
 import httpx
 import pytest
 
-from app.ledger.access_keys import new_key
+from app.ledger.access.access_keys import new_key
 from app.ledger.opening import connections_of, open_ledger
 from app.ledger.repeats import SECONDS
 from app.ledger.store import Ledger

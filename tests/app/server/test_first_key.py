@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.ledger.access_keys import given_key, hash_of
+from app.ledger.access.access_keys import given_key, hash_of
+from app.ledger.access.scopes import SCOPES
 from app.ledger.opening import open_ledger
-from app.ledger.scopes import SCOPES
 from app.settings import Settings, settings_or_exit
 from tests.app.process import ROOT, Service, run_command
 

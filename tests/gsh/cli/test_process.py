@@ -24,7 +24,7 @@ ROLES = ["--users", "users", "--keys", "url,country"]
 HEAVY = {"numpy", "scipy", "pyarrow", "httpx", "flint", "pandas"} | {
     "app.main",
     "app.settings",
-    "app.ledger.access_keys",
+    "app.ledger.access.access_keys",
     "fastapi",
     "pydantic",
     "uvicorn",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.ledger.access_keys import KeyTable
+from app.ledger.access.access_keys import KeyTable
 from app.ledger.databases import Connections, Execute
 
 __all__ = ["ACCESS_KEYS", "Head", "HeadTable", "Heads", "HeadsFile", "Note", "note_of", "notes_in"]

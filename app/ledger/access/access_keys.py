@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from app.ledger.access_history import AccessEntry, AccessHead, AccessHistory
+from app.ledger.access.access_history import AccessEntry, AccessHead, AccessHistory
+from app.ledger.access.scopes import SCOPES
 from app.ledger.clock import after, seconds_of
 from app.ledger.databases import Connections, Execute, Statements
 from app.ledger.errors import WrongLedger
-from app.ledger.scopes import SCOPES
 from app.ledger.secret import Secret
 from app.ledger.state import By, HistoryFault
 

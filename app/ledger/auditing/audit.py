@@ -11,10 +11,10 @@ from typing import Any
 
 from app.ledger.answer_keys import facts_of, unread_mark
 from app.ledger.answers import ENCRYPTED, AnswerPlace, erasure_seal
-from app.ledger.approval_audit import ApprovalAudit
+from app.ledger.auditing.approval_audit import ApprovalAudit
+from app.ledger.auditing.lineage_audit import LineageAudit
 from app.ledger.charges import sha256_of
 from app.ledger.databases import Execute, Statements
-from app.ledger.lineage_audit import LineageAudit
 from app.ledger.releases import place_of, release_seal
 from app.ledger.renewing import wrong_period
 from app.ledger.secret import Secret

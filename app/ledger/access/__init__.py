@@ -1,0 +1,1 @@
+"""Access keys, what they may do, and who made and used them."""

@@ -1,0 +1,1 @@
+"""Whether the ledger is what it was: entries against rows, levels, approvals, and heads noted earlier."""
