@@ -178,10 +178,11 @@ class AnswerExamples:
                     content["example"] = self._texts[media_type]
                 elif media_type == "application/json":
                     name = operation["operationId"]
-                    example = self._of(content["schema"]) | self._of_operation.get(name, {})
-                    for field in _OF_TABLES.get(name, ()):
-                        del example[field]
-                    content["example"] = example
+                    content["example"] = self._of(content["schema"])
+                    if status != "202":  # it waits for an approval
+                        content["example"] |= self._of_operation.get(name, {})
+                        for field in _OF_TABLES.get(name, ()):
+                            del content["example"][field]
 
     def _of(self, schema: _Json) -> Any:
         """The first option of a union; of an object all fields; of a list one item, if its own example has none."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 from pydantic.json_schema import SkipJsonSchema
 
-__all__ = ["OneOrMany", "OrAbsent", "Strict", "is_tag", "without_default"]
+__all__ = ["OneOrMany", "OrAbsent", "OrNull", "Strict", "is_tag", "without_default"]
 
 
 class Strict(BaseModel):
@@ -46,3 +46,6 @@ OrAbsent = Annotated[
     Field(default=None, exclude_if=lambda value: value is None, json_schema_extra=without_default),
 ]
 """A field of an answer that may be absent, and is never null."""
+
+OrNull = Annotated[Value | None, Field(default=None, exclude_if=lambda value: value is None)]
+"""A field that is absent if it has no value. Null means the same where it is read."""

@@ -71,7 +71,7 @@ def survey(
     _report(found, as_json=as_json)
 
 
-def _report(found: gsh.Survey, *, as_json: bool) -> None:
+def _report(found: "gsh.Survey", *, as_json: bool) -> None:
     if as_json:
         replay: dict[str, Any] = {"is_replayed": found.is_replayed, "released_at": found.released_at}
         show({**found.to_dict(), "certificate": found.certificate.to_dict(), **replay}, as_json=True)

@@ -41,8 +41,9 @@ __all__ = ["CsvType", "CsvWriter", "csv_batches", "header_of", "uneven_line", "w
 
 CsvType = Literal["string", "int64", "float64", "boolean", "date", "timestamp", "decimal"]
 
+# A record cannot be longer than a block.
 _BLOCK = 1 << 23
-# Each quote and each line end in it takes some sixty bytes. A record cannot be longer than a block.
+# Each quote and each line end in it takes some sixty bytes.
 _SMALL_BLOCK = 1 << 20
 # More than can be declared. Arrow takes half a minute to begin a table of a million columns.
 _MOST_COLUMNS = 1000
@@ -93,7 +94,7 @@ def csv_batches(
     _check_header(source, types)
     reader = pa.csv.open_csv(
         pa.BufferReader(source),
-        read_options=pa.csv.ReadOptions(block_size=_SMALL_BLOCK if _has_short_lines(source) else _BLOCK),
+        read_options=pa.csv.ReadOptions(block_size=_BLOCK // 8 if _has_short_lines(source) else _BLOCK),
         parse_options=pa.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
         convert_options=pa.csv.ConvertOptions(
             column_types=dict.fromkeys(types, pa.string()),

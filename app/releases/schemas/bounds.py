@@ -8,7 +8,7 @@ from typing_extensions import TypeAliasType
 from app.releases.schemas.stated import ENFORCED_BY, PLAN_DIGEST, EnforcedBy
 from app.schemas.mechanism import C_U
 from app.schemas.scalars import Digest
-from app.schemas.strict import OrAbsent, Strict
+from app.schemas.strict import OrNull, Strict
 from gsh.certificate_words import BOX, intervals_cover
 
 __all__ = ["BoundsOut"]
@@ -42,10 +42,10 @@ class ColumnBounds(Strict):
         description="The most groups in which one unit changes this column; absent: C_u.",
         examples=[100],
     )
-    kind: OrAbsent[ColumnKind] = Field(title="Kind", description="What the column adds up.", examples=["mean"])
-    unit: OrAbsent[float] = Field(title="Unit", description="What it is counted in.", examples=[1])
-    of: OrAbsent[str] = Field(title="Of", description="Of a mean: what the mean is of.", examples=["seconds"])
-    middle: OrAbsent[float] = Field(
+    kind: OrNull[ColumnKind] = Field(title="Kind", description="What the column adds up.", examples=["mean"])
+    unit: OrNull[float] = Field(title="Unit", description="What it is counted in.", examples=[1])
+    of: OrNull[str] = Field(title="Of", description="Of a mean: what the mean is of.", examples=["seconds"])
+    middle: OrNull[float] = Field(
         title="Middle", description="Of a mean: what is taken from what each user has.", examples=[300]
     )
 

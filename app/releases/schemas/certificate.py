@@ -17,7 +17,7 @@ from app.schemas.case_study import CASE_STUDY
 from app.schemas.ledger_record import PaidBy, Period, Record
 from app.schemas.mechanism import AnyMechanismIn
 from app.schemas.scalars import Digest
-from app.schemas.strict import OrAbsent, Strict
+from app.schemas.strict import OrNull, Strict
 from app.schemas.survey import SurveyOut
 from app.version import VERSION
 from gsh.accounting.mechanism import MOST_TABLES
@@ -209,7 +209,7 @@ class _Table(Strict):
         description="The most that one unit can change in the table, and what enforced it.",
         examples=[CERTIFICATE_EXAMPLE["bounds"]],
     )
-    ratios: OrAbsent[dict[str, Pair]] = Field(
+    ratios: OrNull[dict[str, Pair]] = Field(
         title="Ratios",
         description="The ratios that follow from the table: the names of two columns for each; count is the number of "
         "units.",
@@ -226,7 +226,7 @@ class _Table(Strict):
         description="The steps to which the released numbers are rounded; null if another engine draws the noise.",
         examples=[CERTIFICATE_EXAMPLE["grid"]],
     )
-    rounded: OrAbsent[RoundedOut] = Field(
+    rounded: OrNull[RoundedOut] = Field(
         title="Rounded",
         description="What the released numbers were then rounded to; absent if they were not. Intervals widen by it.",
         examples=[{"count": 1, "values": {}}],

@@ -10,7 +10,7 @@ and with any bound H(ε) on the noise of all rows, for every split of the rows: 
 
 from flint import arb
 
-from gsh.accounting.engines.scan import Histogram, Scanned
+from gsh.accounting.engines.scan import Histogram, Scanned, hazard_of
 from gsh.accounting.numerics.balls import ball_of
 
 __all__ = ["MOST_ROWS", "bounded_by_parts"]
@@ -24,19 +24,22 @@ def bounded_by_parts(histogram: Histogram, epsilon: arb) -> Scanned:
     noise = histogram.noise.excess_within(histogram.reach, epsilon)
     assert noise is not None
     hazard = _hazard(histogram)
+    if hazard is None:
+        return Scanned(arb(1), arb(1), noise, None)
     infinite = -(-hazard).expm1()
     return Scanned((-hazard).exp() * noise + infinite, infinite, noise, None)
 
 
-def _hazard(histogram: Histogram) -> arb:
+def _hazard(histogram: Histogram) -> arb | None:
+    """h(s) of each s, and from them the most in all groups."""
     reach = histogram.reach
-    hazards = [_of_rows(histogram, rows) for rows in range(1, reach.l_inf + 1)]
+    hazards = []
+    for rows in range(1, reach.l_inf + 1):
+        hazard = hazard_of(histogram, rows)
+        if hazard is None:
+            return None
+        hazards.append(hazard)
     in_l1, in_l2 = arb(0), arb(0)
     for rows, hazard in enumerate(hazards, 1):
         in_l1, in_l2 = in_l1.max(hazard / rows), in_l2.max(hazard / rows**2)
     return (reach.groups * hazards[-1]).min(reach.l1 * in_l1).min(ball_of(reach.square) * in_l2)
-
-
-def _of_rows(histogram: Histogram, rows: int) -> arb:
-    """h(s)."""
-    return -(-histogram.noise.published(histogram.gap - (rows - 1), histogram.keeps)).log1p()

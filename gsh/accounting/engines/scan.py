@@ -21,7 +21,7 @@ from flint import arb
 
 from gsh.accounting.engines.noise import CountNoise, Keeps, Reach, of_sign
 
-__all__ = ["Histogram", "Scanned", "scanned"]
+__all__ = ["Histogram", "Scanned", "hazard_of", "scanned"]
 
 _SHARE = 2.0**-40
 
@@ -53,11 +53,18 @@ class Scanned:
     """The number of groups at τ in the worst split that was found; None for a bound on all splits."""
 
 
+def hazard_of(histogram: Histogram, rows: int = 1) -> arb | None:
+    """c = −ln(1 − q) of a group that exists because of so many rows; None if q is so near 1 that δ rounds to 1."""
+    published = histogram.noise.published(histogram.gap - (rows - 1), histogram.keeps)
+    return -(-published).log1p() if published < 1 else None
+
+
 def scanned(histogram: Histogram, epsilon: arb) -> Scanned:
     """δ at ε, and its two ends: all groups at τ, and none."""
     noise, groups = histogram.noise, histogram.c_u
-    published = noise.published(histogram.gap, histogram.keeps)
-    hazard = -(-published).log1p()  # c
+    hazard = hazard_of(histogram)
+    if hazard is None:
+        return Scanned(arb(1), arb(1), noise.excess(groups, epsilon), groups)
 
     def excess(rows: int, at: arb) -> arb:
         if not rows:

@@ -369,7 +369,7 @@ def test_a_history_has_a_schema_for_each_kind_of_entry(bank: Bank) -> None:
 
     plain, charged, created = bank.get("/budgets/web/charges").json()["entries"]
 
-    assert created["details"] == LIMIT | {"privacy_unit": "user", "period": None, "reason": "a test"}
+    assert created["details"] == LIMIT | {"privacy_unit": "user", "period": None}
     cost = cost_of(URLS)
     assert charged["details"] == {
         "release": CASE_STUDY | {"mu_0": 0.0},

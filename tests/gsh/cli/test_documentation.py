@@ -18,8 +18,8 @@ from gsh.histogram.file_formats import EXTENSIONS
 from tests.app.process import Service
 from tests.gsh.cli.running import run
 
-NOT_RUN = {"gsh serve", "gsh openapi", "gsh approvals approve", "gsh approvals refuse"}
-"""These have tests of their own, as processes, or with several access keys."""
+NOT_RUN = {"gsh serve", "gsh openapi", "gsh approvals approve", "gsh approvals refuse", "gsh verify"}
+"""These have tests of their own, as processes, with several access keys, or with signed files."""
 LARGE = "--users users --keys url,country --c-u 16 --tau-star 1000 --sigma 100"
 
 

@@ -11,9 +11,11 @@ import pytest
 import gsh
 from gsh.certificate import certificate
 from gsh.errors import InvalidParameter
+from gsh.histogram.roles import Roles
 from gsh.spark.places import Place
 
 SAID = certificate(gsh.PlainGaussian(c_u=1, sigma=5))
+ROLES = {"": Roles(("url",), "count", ())}
 ROWS = pa.table({"url": ["a", None, "b"], "count": [3.0, 4.5, 0.25]})
 
 
@@ -31,7 +33,7 @@ def staged(place: Place, *tables: pa.Table, compression: str = "snappy") -> str:
 
 def test_a_release_moves_from_staging_into_its_place(tmp_path: Path) -> None:
     place = Place(tmp_path / "private")
-    made = place.finish(staged(place, ROWS, ROWS.slice(1)))
+    made = place.finish(staged(place, ROWS, ROWS.slice(1)), ROLES)
     place.record(made)
     assert place.finished() == made
     place.certify(made, {"salt": "0"}, SAID)
@@ -48,7 +50,8 @@ def test_a_release_moves_from_staging_into_its_place(tmp_path: Path) -> None:
 def test_the_digest_covers_rows_and_their_order_and_not_how_they_are_written(tmp_path: Path) -> None:
     def digest(*tables: pa.Table, compression: str = "snappy") -> str:
         place = Place(tmp_path / "private")
-        return place.finish(staged(place, *tables, compression=compression)).digest
+        roles = {"": Roles(("url",), tables[0].column_names[1], ())}
+        return place.finish(staged(place, *tables, compression=compression), roles).digest
 
     first = digest(ROWS)
     assert digest(ROWS, compression="zstd") == first
@@ -95,7 +98,7 @@ def test_paths_are_local_unless_they_have_a_scheme(to: str, folder: str, uri: st
 
 def test_of_two_drivers_one_places_its_rows(tmp_path: Path) -> None:
     place = Place(tmp_path / "private")
-    first, second = (place.finish(staged(place, table)) for table in (ROWS, ROWS.slice(1)))
+    first, second = (place.finish(staged(place, table), ROLES) for table in (ROWS, ROWS.slice(1)))
     for made in (first, second):
         place.certify(made, {}, SAID)
 
@@ -117,7 +120,7 @@ def test_an_object_store_gets_the_certificate_last_and_goes_on_after_a_stop() ->
     place._files.create_dir(attempt)
     with place._files.open_output_stream(f"{attempt}/part-00000-x-c000.parquet") as file:
         pq.write_table(ROWS, file)
-    made = place.finish(attempt)
+    made = place.finish(attempt, ROLES)
     place.record(made)
     place.certify(made, {}, SAID)
     place._files.create_dir(place.folder)

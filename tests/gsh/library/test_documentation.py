@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs" / "library.md").read_text()
 WITH_EXAMPLES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for path in sorted((ROOT / "gsh").rglob("*.py"))
-    if ">>> " in path.read_text()
+    if ">>> " in path.read_text() and "spark" not in path.parts
 ]
 RANDOM = doctest.register_optionflag("RANDOM")
 """Set for examples with the comment ``# random``: noise is in their output, so that only its shape is compared."""
@@ -111,6 +111,7 @@ def test_the_page_shows_every_name() -> None:
         "Total",
         "Totals",
         "Utility",
+        "Verification",
         "__version__",
     }
 
