@@ -30,6 +30,7 @@ from app.ledger.pool import LedgerPool, LedgerProbe
 from app.ledger.upkeep import HeadNotes, Tidying
 from app.places import Places
 from app.proof import keys as signing_keys
+from app.proof import verified_files
 from app.releases import bundles, engines, release, releases, table
 from app.releases.making import ReleaseRules, Releases
 from app.releases.payments import Payments
@@ -57,7 +58,7 @@ WORKER_MODULES = (
 ENDPOINTS = (
     *(account, engine, bound, calibrate, compare, intervals, utility),
     *(release, table, releases, budgets, engines, bundles, approvals, access_keys),
-    signing_keys,
+    *(signing_keys, verified_files),
     *(real_releases, health, problem_pages, pages, guide),
 )
 """Each has a router. Their order is the order of the OpenAPI document."""
@@ -103,6 +104,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         accounting=worker_pool("gsh-accounting", settings.heavy_seconds),
         release_workers=worker_pool("gsh-releases", settings.release_seconds),
         conversions=worker_pool("gsh-conversions", settings.release_seconds),
+        verifications=WorkerPool(
+            "gsh-verify",
+            workers=1,
+            queue=settings.heavy_queue,
+            memory=verified_files.memory_of(settings.max_verify_bytes),
+            seconds=settings.heavy_seconds,
+        ),
         downloads=Places(_MOST_DOWNLOADS),
         metrics=metrics,
         ledger_pool=ledger_pool,

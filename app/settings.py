@@ -54,6 +54,11 @@ class Settings(BaseSettings):
         ge=1024,
         description="largest body of `/intervals`; more is 413; parsed, it may take four times as much memory",
     )
+    max_verify_bytes: int = Field(
+        default=64 * 1024**2,
+        ge=1024,
+        description="largest form of `/verify`, which is public; more is 413; it may take 48 times as much memory",
+    )
     max_release_groups: int = Field(
         default=200_000,
         ge=1,
@@ -77,7 +82,7 @@ class Settings(BaseSettings):
         default=1,
         ge=1,
         le=64,
-        description="worker processes in each of the three worker pools: accounting, releases, stored answers",
+        description="worker processes in each of the worker pools for accounting, releases, and stored answers",
     )
     heavy_threads: int | None = Field(
         default=None, ge=1, le=64, description="the old name of `GSH_POOL_PROCESSES`; still read"

@@ -67,7 +67,8 @@ ALLOWED = {
     "gsh/duckdb": (BASE - {"gsh.wire"})
     | {"gsh.accounting", "gsh.certificate", "gsh.client", "gsh.duckdb", "gsh.events", "gsh.library", "gsh.results"}
     | {"gsh.certificate_words", "gsh.surveyed"},
-    "app/proof": {"app.http", "app.schemas"},
+    "app/proof": {"app.http", "app.releases", "app.schemas", "app.web", "gsh.errors"}
+    | {"app.proof", "gsh.histogram", "gsh.proof"},
     "gsh/proof": {"gsh.accounting", "gsh.certificate", "gsh.documents", "gsh.errors", "gsh.histogram", "gsh.library"}
     | {"gsh.proof", "gsh.results", "gsh.surveyed"},
     "gsh/cli": {"gsh"},

@@ -40,6 +40,8 @@ class Services:
     """The worker pool for releases. Another one: how long accounting waits must not reveal how large a release is."""
     conversions: WorkerPool
     """The worker pool for stored answers in another format: they cost nothing, and must not keep releases waiting."""
+    verifications: WorkerPool
+    """The worker pool for files that anybody sends: neither accounting nor releases wait for it."""
     downloads: Places
     """For answers that are being sent: each is a file until the client has read it."""
     metrics: Metrics
@@ -62,6 +64,7 @@ class Services:
         self.accounting.close()
         self.release_workers.close()
         self.conversions.close()
+        self.verifications.close()
 
 
 def services_of(request: Request) -> Services:

@@ -95,13 +95,13 @@ def _add_problems(problems: ProblemExamples, method: str, path: str, described: 
 
 
 def _required(contents: _Json, schemas: _Json) -> str | None:
-    """The first field that a body must have; in a form, that of the part ``request``.
+    """The first field that a body must have; in a form, that of the part ``request``, or the first part.
 
     A body that needs none by its schema has one table or several: without any, its mechanism is missing.
     """
     for media_type, content in contents.items():
         schema = resolved(content["schema"], schemas)
-        if media_type == "multipart/form-data":
+        if media_type == "multipart/form-data" and "request" in schema["properties"]:
             schema = resolved(schema["properties"]["request"], schemas)
         if "oneOf" in schema:
             schema = resolved(schema["oneOf"][0], schemas)
@@ -110,17 +110,18 @@ def _required(contents: _Json, schemas: _Json) -> str | None:
 
 
 def _name_form(operation: _Json, schemas: _Json) -> None:
-    """A form is described by hand in its route. It, and the JSON of its part ``request``, get names here."""
+    """A form is described by hand in its route. It, and the JSON of a part ``request``, get names here."""
     form = operation.get("requestBody", {}).get("content", {}).get("multipart/form-data")
     if form is not None:
         operation_id, described = operation["operationId"], form["schema"]
         parts = described["properties"]
-        request = parts["request"]
-        # Most of the definitions are in the document already: other operations refer to them too.
-        schemas.update(request.pop("$defs") | schemas | {request["title"]: request})
-        parts |= {"request": _reference(request) | {"title": "Request", "description": request["description"]}}
+        if "request" in parts:
+            request = parts["request"]
+            # Most of the definitions are in the document already: other operations refer to them too.
+            schemas.update(request.pop("$defs") | schemas | {request["title"]: request})
+            parts |= {"request": _reference(request) | {"title": "Request", "description": request["description"]}}
         described["title"] = f"{operation_id[0].upper()}{operation_id[1:]}Form"
-        described["description"] = f"A form. Its parts are {' and '.join(parts)}."
+        described["description"] = f"A form. Its part{'s are' if len(parts) > 1 else ' is'} {' and '.join(parts)}."
         schemas[described["title"]] = described
         form["schema"] = _reference(described)
 

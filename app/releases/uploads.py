@@ -1,4 +1,4 @@
-"""Forms with tables: the part ``request`` comes first, and each part ``table`` goes to a file when it is asked for."""
+"""Forms with files: each part goes to a file when it is asked for. In forms of releases ``request`` is first."""
 
 import asyncio
 from collections import deque
@@ -20,14 +20,15 @@ __all__ = ["Form"]
 
 T = TypeVar("T")
 
-_REQUEST, _TABLE = "request", "table"
+_REQUEST, _TABLE, _FILE = "request", "table", "file"
+_MOST_FILES, _LONGEST_NAME = 200, 255
 _BUFFER = 1 << 20
 
 
 class Form:
-    """The part ``request``, then the parts ``table``, and no others, while they arrive."""
+    """The part ``request``, then the parts ``table``; or parts ``file``. No others, while they arrive."""
 
-    def __init__(self, scope: Scope, chunks: AsyncIterator[bytes], max_request_bytes: int) -> None:
+    def __init__(self, scope: Scope, chunks: AsyncIterator[bytes], max_request_bytes: int = 0) -> None:
         self.content = b""
         """The part ``request``, after it has arrived."""
         self._scope = scope
@@ -46,23 +47,37 @@ class Form:
         The file name of a part is the name of its table, with or without the ending of a format. If the only name is
         empty, there is one part, whatever its file name is.
         """
-        files: dict[str, SharedFile] = {}
-        try:
-            await _refusing(self._write_all(names, files))
-        except BaseException:
-            for file in files.values():
-                await file.close()
-            raise
+        files = await self._arrived(lambda files: self._write_tables(names, files))
         return [files[name] for name in names]
+
+    async def files(self) -> dict[str, SharedFile]:
+        """The parts ``file`` in files by their file names, which the caller closes. The form has nothing else."""
+        return await self._arrived(self._write_files)
 
     def stop(self) -> None:
         """Read no more."""
         self._chunks.stop()
 
-    async def _request(self) -> bytes:
+    async def _arrived(
+        self, write: Callable[[dict[str, SharedFile]], Coroutine[Any, Any, None]]
+    ) -> dict[str, SharedFile]:
+        """The files that ``write`` has filled; all are closed if it fails."""
+        files: dict[str, SharedFile] = {}
+        try:
+            await _refusing(write(files))
+        except BaseException:
+            for file in files.values():
+                await file.close()
+            raise
+        return files
+
+    def _begin(self) -> None:
         if content_type(self._scope) != b"multipart/form-data":
             raise HTTPException(415)
         self._parser = PushMultipartParser(_boundary(self._scope), strict=True)
+
+    async def _request(self) -> bytes:
+        self._begin()
         request = bytearray()
         part = await self._next_part()
         if part is None:
@@ -77,7 +92,20 @@ class Form:
                 raise TooManyGroups("/request", f"must have at most {self._max_request_bytes} bytes")
         return bytes(request)
 
-    async def _write_all(self, names: Sequence[str], files: dict[str, SharedFile]) -> None:
+    async def _write_files(self, files: dict[str, SharedFile]) -> None:
+        self._begin()
+        while (part := await self._next_part()) is not None:
+            name = _file_of(part)
+            if name in files:
+                raise InvalidRequest("/file", "must have another file name in each part")
+            if len(files) == _MOST_FILES:
+                raise InvalidRequest("/file", f"must be at most {_MOST_FILES} parts")
+            files[name] = spool()
+            await self._write(files[name].file)
+        if not files:
+            raise InvalidRequest("/file", "is required, as a part of the form")
+
+    async def _write_tables(self, names: Sequence[str], files: dict[str, SharedFile]) -> None:
         while (part := await self._next_part()) is not None:
             name = _table_of(part, names)
             if name in files:
@@ -119,6 +147,16 @@ class Form:
                 self._parser.close()  # an error if the form is not complete
                 return None
             self._events = iter(self._parser.parse(chunk) if chunk else ())
+
+
+def _file_of(part: MultipartSegment) -> str:
+    """The file name of a part. A path before it is left out."""
+    if part.name != _FILE:
+        raise InvalidRequest("", "must be a form of parts called file only")
+    name: str = (part.filename or "").replace("\\", "/").rpartition("/")[2]
+    if not name or len(name) > _LONGEST_NAME or not name.isprintable():
+        raise InvalidRequest("/file", f"must have a file name of 1 to {_LONGEST_NAME} characters")
+    return name
 
 
 def _table_of(part: MultipartSegment, names: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from app.web import guide
 
-__all__ = ["CERTIFICATE_PAGE", "PAGES", "PROBLEMS_PAGE", "Page", "html"]
+__all__ = ["CERTIFICATE_PAGE", "PAGES", "PROBLEMS_PAGE", "VERIFY_PAGE", "Page", "body_of", "html"]
 
 _FOLDER = Path(__file__).parent
 _HEADER = ("web/shared/tokens.css", "web/shared/header.css")
@@ -37,6 +37,17 @@ class Page(NamedTuple):
     styles: tuple[str, ...]
     has_script: bool = True
 
+
+VERIFY_PAGE = Page(
+    name="verify",
+    path="verify",
+    link="Verify",
+    title="Verify a file · Gaussian sparse histogram",
+    description="Whether a private table is as it was released, who signed it, and what it promises.",
+    main="verify",
+    styles=(*_PANELS, "web/certificate/certificate.css", "web/verify/verify.css"),
+)
+"""POST /verify answers with this page and the result in it."""
 
 PAGES = (
     Page(
@@ -72,6 +83,7 @@ PAGES = (
         main="steps",
         styles=(*_BUDGETS, "web/release/release.css"),
     ),
+    VERIFY_PAGE,
     Page(
         name="meaning",
         path="what-epsilon-means",
@@ -146,8 +158,13 @@ def html(page: Page, body: str | None = None) -> str:
             for other in (*PAGES, *_GUIDE)
             if other.link
         ),
-        body=(_FOLDER / page.name / "page.html").read_text(encoding="utf-8").rstrip() if body is None else body,
+        body=body_of(page) if body is None else body,
     )
+
+
+def body_of(page: Page) -> str:
+    """The file of a page."""
+    return (_FOLDER / page.name / "page.html").read_text(encoding="utf-8").rstrip()
 
 
 def _current(is_current: bool) -> str:

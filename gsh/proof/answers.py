@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
 from gsh.certificate import Certificate
 from gsh.documents import object_in
 from gsh.errors import FileError
+from gsh.histogram.formats import MOST_SCHEMA_BYTES
 from gsh.histogram.json_answers import Answer, read_json, read_json_tables
 from gsh.histogram.roles import interval_columns
 from gsh.results.certificates import FAULTS, certified
-from gsh.results.locations import TooLarge, located
+from gsh.results.locations import Location, TooLarge
 from gsh.results.reading import SIGNATURE_ENDING
 
 __all__ = ["json_answer"]
@@ -21,21 +23,19 @@ _SIZE = 16
 """JSON takes about so many times its size when it is read."""
 
 
-def json_answer(name: str, most_bytes: int) -> _Found:
+def json_answer(place: Location, name: str, most_bytes: int) -> _Found:
     """The certificate, the tables (twice: nothing follows from them) and the signature of an answer in JSON."""
-    place = located("path", name)
     if not place.is_file():
         raise FileError(name, "must exist")
-    beside = place.files.get_file_info(f"{place.path}{SIGNATURE_ENDING}")
+    beside = replace(place, path=f"{place.path}{SIGNATURE_ENDING}")
     try:
         content = place.content(name, most_bytes // _SIZE)
         document = object_in(content.to_pybytes())
         certificate, _ = certified(document["certificate"])
         tables = {"": read_json(content)} if "tables" not in document else read_json_tables(content)
         signature = None if document.get("signature") is None else json.dumps(document["signature"])
-        if beside.is_file:
-            with place.files.open_input_file(beside.path) as file:
-                signature = file.read().decode()
+        if beside.is_file():
+            signature = beside.content(beside.path, MOST_SCHEMA_BYTES).to_pybytes().decode()
         for table, answer in tables.items():
             content = certificate.contents.get(table)
             if answer.level != (None if content is None else content.get("intervals")):

@@ -22,6 +22,7 @@ import pyarrow as pa
 from gsh.certificate import Certificate
 from gsh.documents import object_in
 from gsh.errors import Error, FileError, InvalidParameter, ProofError
+from gsh.histogram.archives import CERTIFICATE_FILE
 from gsh.histogram.released_content import ReleasedContent, content_of
 from gsh.histogram.roles import ENDS, interval_columns
 from gsh.library.accuracy import intervals
@@ -32,9 +33,12 @@ from gsh.proof.keys import KeySet
 from gsh.proof.numbers import wrong_numbers
 from gsh.results.averages import numbers_in
 from gsh.results.certificates import FAULTS, CertificateLike, certified
-from gsh.results.reading import read_files
+from gsh.results.given_files import folder_of
+from gsh.results.locations import Location, located
+from gsh.results.parts import SPARK_CERTIFICATE, parts_in
+from gsh.results.reading import SIGNATURE_ENDING, read_files
 
-__all__ = ["Fault", "Verification", "verify"]
+__all__ = ["Fault", "Verification", "verify", "verify_given"]
 
 State = Literal["verified", "unsigned", "refused"]
 _CLOSE = 1e-9
@@ -111,21 +115,55 @@ def verify(
         gsh.verify("private.parquet", keys="gsh-keys.json").state
     """
     name = os.fspath(path)
+    known = None if keys is None else keys_of(keys)
     try:
-        known = None if keys is None else keys_of(keys)
-        read = _read(name, certificate, most_bytes)
+        read = _read(located("path", path), name, certificate, most_bytes)
         envelope = read.signature if signature is None else _text_of(os.fspath(signature))
     except (FileError, InvalidParameter) as error:
-        if error.pointer == "keys":
-            raise
-        return Verification(name, (Fault("file", f"{error.pointer} {error.detail}"),), None)
+        return _unreadable(name, error)
     return _verified(name, read, envelope, known)
 
 
-def _read(name: str, certificate: CertificateLike | None, most_bytes: int) -> _Read:
+def verify_given(files: Mapping[str, pa.Buffer], keys: KeySet, most_bytes: int) -> Verification:
+    """The same for a released file in memory, with the files next to it: its certificate, its signature.
+
+    Several tables, or the parts that Spark wrote, come with the certificate of their folder. An error if the files
+    are not those of one release. What nobody has signed is unsigned, and not refused.
+    """
+    name = _main_of(files)
+    place = folder_of(files) if name is None else folder_of(files) / name
+    shown = "files" if name is None else name
+    try:
+        read = _read(place, shown, None, most_bytes)
+    except (FileError, InvalidParameter) as error:
+        return _unreadable(shown, error)
+    return _verified(shown, read, read.signature, None if read.signature is None else keys)
+
+
+_BESIDE = (".certificate.json", SIGNATURE_ENDING, "plan.json")
+"""How the names of files end that are next to a released file."""
+
+
+def _main_of(files: Mapping[str, pa.Buffer]) -> str | None:
+    """The name of the released file; None if the files are a folder of them."""
+    if {CERTIFICATE_FILE, SPARK_CERTIFICATE} & files.keys() or parts_in(folder_of(files).files, ""):
+        return None
+    names = [name for name in files if not name.endswith(_BESIDE)]
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        raise InvalidParameter("file", "must be a released file: a certificate or a signature alone has no rows")
+    raise InvalidParameter("file", f"must be one release: of several tables, give {CERTIFICATE_FILE} too")
+
+
+def _unreadable(name: str, error: Error) -> Verification:
+    return Verification(name, (Fault("file", f"{error.pointer} {error.detail}"),), None)
+
+
+def _read(place: Location, name: str, certificate: CertificateLike | None, most_bytes: int) -> _Read:
     if name.lower().endswith(".json"):
-        return _Read(*json_answer(name, most_bytes))
-    found, tables = read_files(name, certificate=certificate, most_bytes=most_bytes)
+        return _Read(*json_answer(place, name, most_bytes))
+    found, tables = read_files(place, name, certificate=certificate, most_bytes=most_bytes)
     return _Read(found.certificate, tables, found.tables, found.signature)
 
 

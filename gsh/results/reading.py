@@ -81,12 +81,12 @@ def read(
 
 
 def read_files(
-    path: str | os.PathLike[str], *, certificate: CertificateLike | None = None, most_bytes: int = 2**33
+    place: Location, name: str, *, certificate: CertificateLike | None, most_bytes: int
 ) -> tuple[PrivateTables, Mapping[str, pa.Table]]:
-    """The same as ``read``, and the tables with all columns as they are in the files."""
+    """The same as ``read``, and the tables with all columns as they are in the files. ``name`` is for errors."""
     reader = _Reader(most_bytes, {})
     given = None if certificate is None else given_certificate(certificate)
-    return reader.read(located("path", path), os.fspath(path), given), reader.found
+    return reader.read(place, name, given), reader.found
 
 
 @dataclass(slots=True)

@@ -23,29 +23,33 @@ from gsh.certificate import Certificate
 from gsh.certificate_words import digits, intervals_cover
 from gsh.documents import Document
 
-__all__ = ["PAGE_HEADERS", "certificate_page"]
+__all__ = ["PAGE_HEADERS", "certificate_page", "certificate_text"]
 
 PAGE_HEADERS: Mapping[str, str] = page_headers(script_src="'self'", style_src="'self'", img_src="'self'")
 """The headers of the page: it loads from this service alone."""
 
 _MOST_SHOWN_COLUMNS = 4  # a larger covariance does not fit a line
 _MOST_FACTOR, _LEAST_CHANCE = 1e6, 1e-15  # beyond these, the number itself says more than words
-_MEANING = '<a href="../../what-epsilon-means"><i>ε</i></a>'
 
 _Facts = Iterator[tuple[str, str]]
 
 
 def certificate_page(certificate: Certificate) -> str:
     """The whole page. Links in it are relative to /releases/{key}/certificate."""
+    body = f"<h1>Privacy certificate</h1>\n{certificate_text(certificate, '../../')}"
+    return html(CERTIFICATE_PAGE, f'<main id="{CERTIFICATE_PAGE.main}" tabindex="-1">\n{body}\n</main>')
+
+
+def certificate_text(certificate: Certificate, root: str) -> str:
+    """What the page says. ``root`` leads from its address to the first page."""
     sections = (
-        ("What is promised", _promised(certificate)),
+        ("What is promised", _promised(certificate, root)),
         *((_title(name), _made(certificate, table)) for name, table in certificate.described.items()),
         ("What it costs", _costs(certificate)),
         ("Where it comes from", _origin(certificate)),
     )
     tables = "\n".join(f"<h2>{title}</h2>\n{_table(facts)}" for title, facts in sections)
-    body = f"<h1>Privacy certificate</h1>\n{_lead(certificate)}\n{tables}"
-    return html(CERTIFICATE_PAGE, f'<main id="{CERTIFICATE_PAGE.main}" tabindex="-1">\n{body}\n</main>')
+    return f"{_lead(certificate)}\n{tables}"
 
 
 def _title(table: str) -> str:
@@ -120,10 +124,11 @@ def _chance(delta: float) -> str:
     return f" (about 1 in {whole // unit * unit:,})".replace(",", "\u202f")
 
 
-def _promised(certificate: Certificate) -> _Facts:
+def _promised(certificate: Certificate, root: str) -> _Facts:
     point = quoted_point(certificate)
     origin = "" if point.is_stated else ", a point of the curve; the request asked for none"
-    yield f"Privacy loss, {_MEANING}", f"{digits(point.epsilon)}{origin}"
+    meaning = f'<a href="{root}what-epsilon-means"><i>ε</i></a>'
+    yield f"Privacy loss, {meaning}", f"{digits(point.epsilon)}{origin}"
     yield "Allowance, <i>δ</i>", f"{digits(point.delta)}, rounded up"
     yield "Privacy unit", escape(certificate.unit)
     yield "Adjacent tables", escape(certificate.adjacency)

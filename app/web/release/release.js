@@ -343,5 +343,5 @@ async function send(body, key) {
   form.append("request", encode(body));
   if (isJoint()) appendTables(form, source.entries, mechanism);
   else form.append("table", bytesOf(source.table), "table");
-  return postForm("release/table", form, key);
+  return postForm("release/table", form, key === undefined ? {} : { "Idempotency-Key": key });
 }

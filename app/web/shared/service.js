@@ -73,13 +73,10 @@ export async function getAs(mediaType, path, signal) {
   return response.blob();
 }
 
-/**
- * Send a form, whose `idempotencyKey` names a release for ever. Returns the response: its body can be large, and the
- * caller may not need it.
- */
-export async function postForm(path, form, idempotencyKey, signal) {
-  const name = idempotencyKey === undefined ? {} : { "Idempotency-Key": idempotencyKey };
-  const response = await fetch(path, { method: "POST", headers: { ...authorization(), ...name }, body: form, signal });
+/** Send a form, with further headers. Returns the response: its body can be large, and the caller may not need it. */
+export async function postForm(path, form, further = {}, signal = undefined) {
+  const headers = { ...authorization(), ...further };
+  const response = await fetch(path, { method: "POST", headers, body: form, signal });
   if (!response.ok) await documentOf(response, signal); // throws the problem
   return response;
 }

@@ -215,7 +215,7 @@ def test_the_document_has_every_endpoint() -> None:
     budgets |= {"POST /budgets/{id}/charges", "POST /budgets/{id}/preview", "GET /budgets/{id}/verify"}
     budgets |= {"GET /budgets/{id}/bundle"}
     service = {"GET /healthz", "GET /readyz", "GET /version", "GET /metrics", "GET /problems", "GET /problems/{name}"}
-    service |= {"GET /.well-known/gsh-keys.json"}
+    service |= {"GET /.well-known/gsh-keys.json", "POST /verify"}
 
     releases = {"GET /releases", "POST /releases", "POST /releases/verify", "GET /releases/{key}"}
     releases |= {"GET /releases/{key}/answer", "GET /releases/{key}/certificate", "POST /releases/{key}/commit"}

@@ -1,13 +1,17 @@
-"""Files that the service released are verified without it, in every format."""
+"""Files that the service released are verified in every format: without it, and by it for everybody."""
 
 import json
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import httpx
 import pytest
 
 import gsh
+from app.errors import Busy
 from gsh.histogram.file_formats import MEDIA_TYPES
 from tests.app.budgets.test_budgets import Bank
+from tests.app.client import problem_errors
 from tests.app.releases.test_tables import post_json
 
 ENDINGS = {"parquet": "parquet", "arrow": "arrows", "arrow_file": "arrow", "csv": "csv", "json": "json"}
@@ -22,6 +26,12 @@ BODY = {
 @pytest.fixture
 def bank(tmp_path: Path) -> Bank:
     return Bank(str(tmp_path / "ledger.sqlite3"))
+
+
+def posted(bank: Bank, files: list[Path], accept: str = "*/*", part: str = "file") -> httpx.Response:
+    """The answer of POST /verify to these files."""
+    parts = [(part, (path.name, path.read_bytes())) for path in files]
+    return bank.request("POST", "/verify", files=parts, headers={"accept": accept})
 
 
 @pytest.mark.parametrize("further", [{}, {"intervals": 0.9}], ids=str)
@@ -40,6 +50,8 @@ def test_every_format_of_an_answer_is_verified(bank: Bank, tmp_path: Path, furth
         path.with_name(f"{path.name}.certificate.json").write_text(certificate)
         found = gsh.verify(path, keys=keys)
         assert (found.state, found.faults) == ("verified", ()), kind
+        beside = [path, path.with_name(f"{path.name}.sig.json"), path.with_name(f"{path.name}.certificate.json")]
+        assert json.loads(posted(bank, beside).content) == found.to_dict() | {"file": path.name}
 
     changed = json.loads((tmp_path / "private.json").read_text())
     changed["groups"]["counts"] = [each * 10 for each in changed["groups"]["counts"]]
@@ -55,4 +67,78 @@ def test_an_archive_of_tables_is_verified(bank: Bank, tmp_path: Path) -> None:
     path.with_name("private.zip.sig.json").write_text(bank.get("/releases/first/certificate?signed=true").text)
 
     assert gsh.verify(path, keys=bank.get("/.well-known/gsh-keys.json").json()).faults == ()
+    assert posted(bank, [path, path.with_name("private.zip.sig.json")]).json()["state"] == "verified"
+    bank.app.state.services.close_pools()
+
+
+@pytest.fixture
+def folder(bank: Bank, tmp_path: Path) -> Path:
+    """A released Parquet file with its signature next to it."""
+    assert bank.request("POST", "/release", json=BODY, headers={"idempotency-key": "first"}).status_code == 200
+    content = bank.get("/releases/first/answer", headers={"accept": MEDIA_TYPES["parquet"]}).content
+    (tmp_path / "private.parquet").write_bytes(content)
+    signature = bank.get("/releases/first/certificate?signed=true").text
+    (tmp_path / "private.parquet.sig.json").write_text(signature)
+    return tmp_path
+
+
+def test_the_page_says_who_signed_what_or_what_differs(bank: Bank, folder: Path) -> None:
+    files = [folder / "private.parquet", folder / "private.parquet.sig.json"]
+    page = posted(bank, files, "text/html")
+
+    assert page.headers["cache-control"] == "no-store"
+    assert "<b>private.parquet</b> is as it was released." in page.text
+    assert "It was charged to the budget <b>web</b>" in page.text
+    assert "For any one user" in page.text
+    assert 'href="what-epsilon-means"' in page.text
+
+    signature = json.loads(files[1].read_text())
+    signature["signatures"][0]["sig"] = "A" * 86 + "=="
+    files[1].write_text(json.dumps(signature))
+    page = posted(bank, files, "text/html")
+    assert "Do not rely on <b>private.parquet</b>" in page.text
+    assert "<b>signature</b>" in page.text
+    assert "For any one user" not in page.text  # no promise of a file that was changed
+
+    assert (
+        "Nobody has signed <b>&lt;i&gt;.parquet</b>"
+        in posted(bank, [files[0].rename(folder / "<i>.parquet")], "text/html").text
+    )
+    bank.app.state.services.close_pools()
+
+
+def test_a_form_without_one_released_file_is_refused(bank: Bank, folder: Path) -> None:
+    file, signature = folder / "private.parquet", folder / "private.parquet.sig.json"
+    other = folder / "other.parquet"
+    other.write_bytes(file.read_bytes())
+
+    def fault(files: list[Path], **further: str) -> dict[str, str]:
+        return problem_errors(posted(bank, files, **further), 422, "invalid-request")
+
+    assert fault([signature]) == {"/file": "must be a released file: a certificate or a signature alone has no rows"}
+    assert "must be one release" in fault([file, other])["/file"]
+    assert "another file name" in fault([file, file])["/file"]
+    assert fault([file], part="table") == {"": "must be a form of parts called file only"}
+    assert problem_errors(bank.post("/verify", {}), 415, "unsupported-media-type") is not None
+    bank.app.state.services.close_pools()
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    bank = Bank(str(tmp_path / "ledger.sqlite3"), max_verify_bytes=1024)
+    (tmp_path / "private.parquet").write_bytes(bytes(2000))
+
+    (fault,) = problem_errors(posted(bank, [tmp_path / "private.parquet"]), 413, "content-too-large").values()
+    assert fault == "must have at most 1024 bytes; gsh verify has no such limit"
+
+
+def test_releases_do_not_wait_for_files(bank: Bank, folder: Path) -> None:
+    """All places of the pool that verifies are taken."""
+    with ExitStack() as taken:
+        with suppress(Busy):
+            while True:
+                taken.enter_context(bank.app.state.services.verifications._places.taken())
+        problem_errors(posted(bank, [folder / "private.parquet"]), 503, "busy")
+        again = BODY | {"groups": {"keys": ["k" * 20_000], "counts": [90_000]}}  # in a worker
+        answer = bank.request("POST", "/release", json=again, headers={"idempotency-key": "second"})
+        assert answer.status_code == 200
     bank.app.state.services.close_pools()

@@ -11,7 +11,7 @@ import app.web
 from app.web import guide
 from tests.app.client import Client, problem_errors
 
-PAGES_IN_HEADER = ("/", "/ledger", "/release-table", "/what-epsilon-means", "/docs")
+PAGES_IN_HEADER = ("/", "/ledger", "/release-table", "/verify", "/what-epsilon-means", "/docs")
 IN_HEADER = (*PAGES_IN_HEADER, *(["/guide/"] if guide.is_built() else []))
 PAGES = (*PAGES_IN_HEADER, "/problems", "/problems/busy")
 WEB = Path(app.web.__path__[0])
