@@ -1,5 +1,6 @@
 """Numbers that can be read in two ways: the pages and the library have the same rules, and every box keeps them."""
 
+import json
 import re
 
 import pyarrow as pa
@@ -28,6 +29,30 @@ def test_the_examples_hold_in_the_pages(page: Page) -> None:
     found = call(page, MODULE, read, [example["text"] for example in EXAMPLES])
 
     assert found == [[example["ambiguous"], example.get("number")] for example in EXAMPLES]
+
+
+def test_a_box_reads_numbers_as_people_type_them(page: Page) -> None:
+    """What it reads is a number in JSON: 1,5 and 10^-6 and 1/1000000, but not what can be read in two ways."""
+    found = call(page, MODULE, "given.map(it.plainNumber)", [example["text"] for example in EXAMPLES])
+    wanted = [example.get("typed", example.get("number")) for example in EXAMPLES]
+
+    assert [None if text is None else json.loads(text) for text in found] == wanted
+
+
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(st.lists(st.integers(-(10**12), 10**12).map(lambda n: n / 1000), max_size=50))
+def test_a_box_reads_every_way_to_group_and_to_mark_decimals_or_refuses_it(page: Page, numbers: list[float]) -> None:
+    ways = {",.": "{:,.2f}", ".,": "{:,.2f}", " ,": "{:,.2f}", "'.": "{:,.2f}", ",": "{:,.0f}", ".": "{:,.0f}"}
+    texts = [
+        (form.format(number).translate(str.maketrans(",.", marks.ljust(2, "."))), form.format(number).replace(",", ""))
+        for number in numbers
+        for marks, form in ways.items()
+    ]
+    found = call(page, MODULE, "given.map(it.plainNumber)", [text for text, _ in texts])
+
+    for (text, meant), read in zip(texts, found, strict=True):
+        is_unclear = are_ambiguous(pa.array([text]))[0].as_py()
+        assert (read is None) if is_unclear else (float(read) == float(meant)), text
 
 
 CELLS = st.one_of(
@@ -82,6 +107,19 @@ def test_every_box_of_the_explorer_refuses_them(visit: Visit, field: str) -> Non
 
     expect(page.locator(f"#{field}-error")).to_have_text("can be read as 1000 or as 1.0000: write one of these")
     visit.complaints.clear()  # the browser logs the 422 in its console
+
+
+def test_the_explorer_answers_for_numbers_as_people_type_them(visit: Visit) -> None:
+    """The same answer as for 1.5 and 1e-6, with a column, and given noise is shown as it was read."""
+    fields = "&c_u=4&tau=1&column=likes~0~{}~"
+    visit.open(f"/?epsilon=1.5&delta=1e-6{fields.format('2.5')}")
+    answers = [visit.page.locator(f"#{name}").inner_text() for name in ("answer", "certificate")]
+    visit.open(f"/?epsilon=1,5&delta=1/1000000{fields.format('2,5')}")
+    assert [visit.page.locator(f"#{name}").inner_text() for name in ("answer", "certificate")] == answers
+    visit.fill("delta", "10^-6")
+    assert [visit.page.locator(f"#{name}").inner_text() for name in ("answer", "certificate")] == answers
+    visit.fill("sigma", "1 000,5")
+    expect(visit.page.locator("#sigma-answer")).to_have_text("1000.5")
 
 
 def test_the_limit_of_a_budget_refuses_them(service: Service, window: BrowserContext) -> None:

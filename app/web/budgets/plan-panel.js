@@ -8,7 +8,7 @@ import { makeFields, showErrors } from "../shared/forms.js";
 import { MEANING } from "../shared/meaning-link.js";
 import { numberText } from "../shared/number-text.js";
 import { deviation } from "../shared/plan-link.js";
-import { Digits, hasAccessKey, post, problemWith, typed } from "../shared/service.js";
+import { Digits, hasAccessKey, post, problemWith, typed, typedNumber } from "../shared/service.js";
 import { fieldAt, showColumns } from "./column-fields.js";
 import { balanced, columnProblem, draftOf, hasThreshold, planOf, solved, WAYS } from "./planned-release.js";
 import { verdict } from "./verdict.js";
@@ -98,7 +98,7 @@ export function wirePlan(plan, changed, planned) {
     asking = new AbortController();
     const { signal } = asking;
     byId("verdict").setAttribute("aria-busy", "true");
-    const times = Math.min(Math.max(Math.floor(Number(plan.times)) || 1, 1), MOST_TIMES + 1);
+    const times = Math.min(Math.max(Math.floor(typedNumber(plan.times)) || 1, 1), MOST_TIMES + 1);
     const wantsLeast = plan.way !== "all" && hasThreshold(plan) && columnProblem(plan) === null;
     const [found, least] = await Promise.allSettled([
       previews(times, signal),

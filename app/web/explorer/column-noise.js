@@ -1,7 +1,7 @@
 // The noise of further columns, as typed: empty for balanced noise, a standard deviation in the column's own unit, or a
 // multiple of σ such as "2 σ". All columns have the same kind of noise.
 
-import { Digits, Problem, typed } from "../shared/service.js";
+import { Digits, Problem, typed, typedNumber } from "../shared/service.js";
 
 const SIGMAS = /\s*σ$/;
 
@@ -48,8 +48,8 @@ function variance(text, scale) {
 
 /** Balanced noise as the service computes it: every column takes the same share of μ² as the count. */
 function balanced({ lower, upper, groups }, c_u, sigma) {
-  const reach = Math.max(Math.abs(Number(lower)), Math.abs(Number(upper)));
-  const share = groups.trim() === "" ? 1 : Number(groups) / Number(c_u);
+  const reach = Math.max(Math.abs(typedNumber(lower)), Math.abs(typedNumber(upper)));
+  const share = groups.trim() === "" ? 1 : typedNumber(groups) / typedNumber(String(c_u));
   const spread = reach ** 2 * share * sigma ** 2;
   return spread > 0 ? possible(spread) : 1;
 }

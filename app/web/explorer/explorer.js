@@ -2,7 +2,7 @@
 
 import { offerCopyOf } from "../shared/copy-button.js";
 import { byId } from "../shared/dom.js";
-import { encode, get, post } from "../shared/service.js";
+import { encode, get, post, typed } from "../shared/service.js";
 import { onThemeChange } from "../shared/theme-switch.js";
 import { showAnswer, showNoAnswer } from "./answer.js";
 import { wireCode } from "./code-panel.js";
@@ -78,7 +78,7 @@ async function ask() {
   const mixed = mixedNoise(state.columns);
   if (mixed !== null) return showFailures([mixed]);
   const columns = structuredClone(state.columns); // the form may change before the answers come
-  const given = { sigma: state.sigma.trim(), tau_star: state.tau_star.trim() };
+  const given = { sigma: typed(state.sigma)?.text, tau_star: typed(state.tau_star)?.text };
   const asked = { ...question(state), draft: outline(state), target: target(state), columns, given };
   const [first, compared] = await Promise.allSettled([
     post(asked.path, asked.body, signal),

@@ -3,7 +3,7 @@
 import { byId } from "../shared/dom.js";
 import { effectiveTau } from "../shared/effective-tau.js";
 import { makeFields, showErrors } from "../shared/forms.js";
-import { post, typed } from "../shared/service.js";
+import { post, typed, typedNumber } from "../shared/service.js";
 
 const DIALECTS = {
   duckdb: "DuckDB",
@@ -62,7 +62,7 @@ export async function sqlQuery({ answer: { mechanism }, columns }, signal) {
 
 /** A column of whole numbers counts in units of 1, any other in units of 2⁻¹⁰. */
 function sum({ name, lower, upper, groups }) {
-  const isWhole = [lower, upper].every((bound) => Number.isSafeInteger(Number(bound)));
+  const isWhole = [lower, upper].every((bound) => Number.isSafeInteger(typedNumber(bound)));
   return {
     name,
     lower: typed(lower),

@@ -138,7 +138,7 @@ async function calibrate(asked) {
   const found = chosen() ? await price(described, asked) : null;
   const epsilon = statedEpsilon(found);
   const { points } = await post("account/exact", { ...described, epsilon: epsilon ?? 1 }, asked); // also checks it
-  const target = plan.way === "each" ? plan.delta : Number.NaN;
+  const target = plan.way === "each" ? typed(plan.delta) : Number.NaN;
   [mechanism, preview, stated] = [made, found, { epsilon, delta: points[0].delta, target }];
 }
 

@@ -5,7 +5,7 @@
 // Scripts make all other fields with `makeField`.
 
 import { element } from "./dom.js";
-import { numeralFault } from "./number-text.js";
+import { typedFault } from "./number-text.js";
 import { Problem } from "./service.js";
 
 /** The fields of a further column. Empty noise is balanced, and no number of groups stands for all. */
@@ -88,7 +88,7 @@ export function showErrors(form, failures, nameOf = (pointer) => lastNamed(form,
 /** Why the service did not take the text of a field as a number. It has seen a text only. */
 function writtenWrongly(form, name) {
   const control = form.querySelector(`input[name="${CSS.escape(name)}"]`);
-  return numeralFault(control?.value.trim().replace(/\s*σ$/, "") ?? "");
+  return typedFault(control?.value.trim().replace(/\s*σ$/, "") ?? "");
 }
 
 /** The errors of a failed request, in the service's words. */

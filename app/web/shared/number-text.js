@@ -2,11 +2,26 @@
 //
 // A number is ambiguous if it has one point or comma, one to three digits before it that do not begin with 0, and exactly
 // three digits after it. gsh/histogram/texts.py has the same rules. tests/number_examples.json has examples of both.
+//
+// A box reads more than a cell of a table: 1,5 and 10^-6 and 1/1000000 and 1 000 000. In a table, a comma may separate
+// cells.
+
+import { digits } from "./number-format.js";
 
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 const AMBIGUOUS = /^[+-]?[1-9]\d{0,2}[.,]\d{3}$/;
 const SEPARATED = /^[+-]?\d{1,3}([ ,.'’\u00a0\u2009\u202f]\d{3})+([.,]\d+)?$/; // 1,234 and 1 234 567
 const DECIMAL_COMMA = /^[+-]?\d*,\d+$/;
+const DECIMAL = /^([+-]?)(\d*)\.?(\d*)(e[+-]?\d+)?$/i;
+const MARK = "[ '’\\u00a0\\u2009\\u202f]"; // between thousands, and never a decimal mark
+const GROUPED = [
+  [new RegExp(`^[+-]?\\d{1,3}(${MARK}\\d{3})+([.,]\\d+)?$`), new RegExp(MARK, "g")],
+  [/^[+-]?\d{1,3}(,\d{3})+\.\d+$|^[+-]?\d{1,3}(,\d{3}){2,}$/, /,/g],
+  [/^[+-]?\d{1,3}(\.\d{3})+,\d+$|^[+-]?\d{1,3}(\.\d{3}){2,}$/, /\./g],
+];
+const POWER = /^(?:(.+?)\s*[·×*x]\s*)?(2|10)(?:\^|\*\*)([+-]?\d{1,3})$/;
+const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+const MOST_ZEROS = 30;
 
 export const isAmbiguous = (text) => AMBIGUOUS.test(text);
 
@@ -28,6 +43,51 @@ export function numeralFault(text) {
   }
   if (SEPARATED.test(text)) return "has separators between thousands: write it without them";
   return DECIMAL_COMMA.test(text) ? `has a decimal comma: write a point, ${text.replace(",", ".")}` : "";
+}
+
+/**
+ * A number in a box as JSON writes it, with all digits that were typed; null if the text is none, or can be read in two
+ * ways. A quotient is rounded to the nearest double.
+ */
+export function plainNumber(text) {
+  const [over, under, ...more] = text.trim().replaceAll(/[−–]/g, "-").split("/").map(plainPart);
+  if (under === undefined) return over ?? null;
+  const quotient = Number(over ?? Number.NaN) / Number(under ?? Number.NaN);
+  return more.length === 0 && Number.isFinite(quotient) ? digits(quotient) : null;
+}
+
+/** Why a box does not read its text as a number: it can be read in two ways. Empty if it does, or if it is another text. */
+export function typedFault(text) {
+  const unclear = text.split("/").find((part) => AMBIGUOUS.test(part.trim()));
+  return unclear === undefined ? "" : numeralFault(unclear.trim());
+}
+
+function plainPart(text) {
+  const trimmed = text.trim();
+  const [, factor = "1", base, exponent] = POWER.exec(withoutRaised(trimmed)) ?? [];
+  if (exponent === undefined) return plainDecimal(trimmed);
+  const plain = plainDecimal(factor);
+  if (plain === null || /e/i.test(plain)) return null;
+  if (base === "2") return digits(Number(plain) * 2 ** Number(exponent));
+  const isWhole = Number(exponent) >= 0 && Number(exponent) <= MOST_ZEROS && !plain.includes(".");
+  return isWhole ? plain + "0".repeat(Number(exponent)) : `${plain}e${Number(exponent)}`;
+}
+
+/** 10⁻⁶ as 10^-6. */
+function withoutRaised(text) {
+  const raised = new RegExp(`[⁺⁻]?[${RAISED}]+$`);
+  const lowered = (each) => ({ "⁻": "-", "⁺": "+" })[each] ?? RAISED.indexOf(each);
+  return text.replace(raised, (all) => `^${[...all].map(lowered).join("")}`);
+}
+
+function plainDecimal(text) {
+  if (AMBIGUOUS.test(text)) return null;
+  const [, marks] = GROUPED.find(([form]) => form.test(text)) ?? [];
+  const decimal = (marks === undefined ? text : text.replaceAll(marks, "")).replace(/^([+-]?\d*),(?=\d)/, "$1.");
+  if (!NUMBER.test(decimal)) return null;
+  const [, sign, whole, part, exponent = ""] = DECIMAL.exec(decimal);
+  const fraction = part === "" ? "" : `.${part}`;
+  return `${sign === "-" ? sign : ""}${whole.replace(/^0+(?=\d)/, "") || "0"}${fraction}${exponent}`;
 }
 
 /** A number in a cell: `{ number }`, or `{ detail }` that says what is wrong. `isDecimal`: points are decimal points. */

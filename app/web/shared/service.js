@@ -1,6 +1,6 @@
 // The service's public API, with URLs relative to the page. The pages send no other requests.
 
-import { isAmbiguous } from "./number-text.js";
+import { plainNumber } from "./number-text.js";
 
 /** A problem document of the service (RFC 9457). */
 export class Problem extends Error {
@@ -31,8 +31,6 @@ export class Digits {
   }
 }
 
-const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
-
 /**
  * A typed text, ready to send: a number if it is one, and only one. Any other text is sent unchanged, and the service
  * refuses it.
@@ -40,9 +38,12 @@ const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 export function typed(text) {
   const trimmed = text.trim();
   if (trimmed === "") return undefined;
-  const plain = trimmed.replace(/^\+/, "").replace(/^\./, "0.");
-  return JSON_NUMBER.test(plain) && !isAmbiguous(plain) ? new Digits(plain) : trimmed;
+  const plain = plainNumber(trimmed);
+  return plain === null ? trimmed : new Digits(plain);
 }
+
+/** The value of a typed text; NaN if it is no number. */
+export const typedNumber = (text) => Number(plainNumber(text) ?? Number.NaN);
 
 /** JSON that keeps all digits of typed numbers. */
 export function encode(value) {
