@@ -310,7 +310,7 @@ def test_a_file_that_is_not_utf_8_is_refused(visit: Visit, platform: Platform) -
     page = enter(visit, platform.key)
     bring(page, "table.csv", "stadt,users\nZürich,7000\n".encode("cp1252"))
 
-    expect(page.locator("#table-error")).to_contain_text("not CSV in UTF-8")
+    expect(page.locator("#table-error")).to_contain_text("Line 2: has letters that are not UTF-8")
 
 
 def test_what_does_not_fit_or_is_no_table_says_what_to_do(visit: Visit, platform: Platform) -> None:

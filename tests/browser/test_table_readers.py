@@ -2,7 +2,10 @@
 
 import base64
 import csv
+import gzip
 import io
+import json
+import zipfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -160,13 +163,55 @@ def test_separated_values_are_read_as_python_reads_them(
         ('url,users\n"a"b,1\n', "Line 2: after a closing quote, the cell must end."),
         ("a.example,4812\nb.example,73\n", "Line 1: must have the names of the columns."),
         ("url,users\n", "The table has a header line and no rows."),
-        ("\x1f\x8b\x08\x00", "This is neither CSV in UTF-8, nor Parquet, nor Arrow."),
+        ("\x02\x1f\x08\x00", "This is neither CSV, nor Parquet, nor Arrow."),
     ],
 )
 def test_a_text_that_is_no_table_is_refused_with_its_line(page: Page, text: str, fault: str) -> None:
     assert (
         call(page, "table-file", "await it.tableOf(new Blob([given])).catch((fault) => fault.message)", text) == fault
     )
+
+
+def workbook(*parts: str) -> bytes:
+    """An archive with parts of these names."""
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        for part in parts:
+            archive.writestr(part, "application/vnd.oasis.opendocument.spreadsheet", zipfile.ZIP_STORED)
+    return sink.getvalue()
+
+
+TABLE = "url,users\nhome,5\nZürich,7\n"
+NO_TABLES = {
+    "Excel workbook (xlsx). In Excel choose File, Save As, “CSV UTF-8”": workbook("[Content_Types].xml", "xl/a.xml"),
+    "old Excel workbook (xls). In Excel choose File": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512),
+    "spreadsheet (ods). Save it as CSV": workbook("mimetype"),
+    "zip archive. Unpack it first": workbook("table.csv").replace(b"opendocument", b"0pendocument"),
+    "compressed. Unpack it first.": gzip.compress(TABLE.encode()),
+    "JSON. Write it as CSV": json.dumps([{"url": "home", "users": 5}], indent=2).encode(),
+    "PDF. Open the table that it was made from.": b"%PDF-1.7\n",
+    "Line 3: has letters that are not UTF-8. Save the file again as CSV in UTF-8": TABLE.encode("cp1252"),
+    "begins as UTF-16, and goes on in another way": TABLE.encode("utf-16") + b"\x00\xd8",
+}
+
+
+def test_what_is_no_table_is_named_with_what_to_do(page: Page) -> None:
+    files = [base64.b64encode(content).decode() for content in NO_TABLES.values()]
+    read = (
+        "Promise.all(given.map((each) => Uint8Array.from(atob(each), (one) => one.charCodeAt(0)))"
+        ".map((bytes) => it.tableOf(new Blob([bytes])).then(() => 'read', (fault) => fault.message)))"
+    )
+    said = call(page, "table-file", f"await {read}", files)
+
+    assert [text for text, wanted in zip(said, NO_TABLES, strict=True) if wanted not in text] == []
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_text_of_excel_and_powershell_is_the_same_table(page: Page, encoding: str) -> None:
+    """With a byte order mark, or without one. It is sent as UTF-8."""
+    read = "await (async () => { const table = await it.tableOf(file()); return it.bytesOf(table).text(); })()"
+
+    assert call(page, "table-file", read, TABLE.replace(",", "\t").encode(encoding)) == TABLE
 
 
 def test_numbers_are_checked_with_their_line_and_keys_are_sent_as_they_are(page: Page) -> None:
@@ -214,7 +259,9 @@ def test_numbers_are_checked_with_their_line_and_keys_are_sent_as_they_are(page:
         ("page,user\nhome,90211\n", "key unset"),
         ("cookie,users\n3f2504e0-4f89-11d3-9a0c-0305e82c3301,5\n", "unset count"),
         (",page,users\n0,home,5\n1,news,7\n", "none key count"),
-        ("Unnamed: 0,page,users\n0,home,5\n", "unset key count"),
+        ("Unnamed: 0,page,users\n3,home,5\n7,news,9\n", "none key count"),
+        (",users\nhome,5\nnews,9\n", "unset count"),
+        (",page,users\n0.5,home,5\n", "unset key count"),
         ("page,rank\na,1\nb,2\nc,3\n", "key unset"),
         ("page,total\nhome,12\n", "key unset"),
         ("page,users,total\nhome,12,30\n", "key count unset"),

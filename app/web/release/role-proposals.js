@@ -21,10 +21,13 @@ const ADDRESS = /^[^\s@]+@[^\s@]+\.[^\s@]+$/;
 const TOTAL_NAME = /^(grand[ _]?|sub[ _-]?)?(totals?|sum)$/i;
 const TOTAL = /^((grand |sub-?)?totals?|sum|all|overall|gesamt|summe|insgesamt|ensemble|totale|totaal|suma)$/i;
 const INDEX_NAME = /^(unnamed(: ?\d+)?|index|level_\d+|__index_level_\d+__|row_?(id|no|nr|number)?|#)$/i;
+const PANDAS_NAME = /^(unnamed(: ?\d+)?|level_\d+|__index_level_\d+__|index)?$/i; // also none
 const FEWEST_ROWS = 3; // fewer numbers in a row are an index by chance
 
 const WARNINGS = {
   index: "looks like the numbers of the rows, not like a count of people",
+  pandas: "looks like an index of pandas. It must not be in the file: write it again with index=False",
+  unnamed: "must have a name in the header line if it is part of the group key. Else leave it out",
   address: "has e-mail addresses. A group key is published as it is: an address names a person",
   id: "looks like ids. An id is no count, and as a group key it may name a person",
   total: "looks like a total of other columns",
@@ -34,16 +37,16 @@ const WARNINGS = {
  * The columns with a `role` and a `warning`. The count is the column with such a name, else the only one of whole
  * numbers; numbers after it are further values. A group key is published without noise, so only texts become one by
  * themselves. Whatever has a warning gets no role: the user chooses. `textsOf(k)` are the cells of a column, if they are
- * known. `canLeaveOut`: a column without a name is left out.
+ * known. `canLeaveOut`: an index of pandas is left out, and `isIndex` says so.
  */
 export function withRoles(columns, textsOf, canLeaveOut) {
-  const suspicions = columns.map((column, k) => suspicion(column, textsOf(k)));
+  const suspicions = columns.map((column, k) => suspicion(column, textsOf(k), canLeaveOut));
   const isCount = ({ kind }, k) => kind === "whole" && suspicions[k] === "";
   const named = columns.findIndex((column, k) => isCount(column, k) && COUNT_NAME.test(column.name));
   const whole = [...columns.keys()].filter((k) => isCount(columns[k], k));
   const count = named < 0 && whole.length === 1 ? whole[0] : named;
-  const roleOf = ({ name, kind }, k) => {
-    if (name === "" && canLeaveOut) return "none";
+  const roleOf = ({ kind }, k) => {
+    if (suspicions[k] === "left out") return "none";
     if (suspicions[k] !== "") return "unset";
     if (k === count) return "count";
     if (kind === "text") return "key";
@@ -53,17 +56,22 @@ export function withRoles(columns, textsOf, canLeaveOut) {
     ...column,
     type: "string",
     role: roleOf(column, k),
+    isIndex: suspicions[k] === "left out",
     warning: WARNINGS[suspicions[k]] ?? "",
   }));
 }
 
 /** What a column may be besides a group key or a number of people; empty if nothing. */
-function suspicion({ name, kind }, texts) {
+function suspicion({ name, kind }, texts, canLeaveOut) {
+  if (PANDAS_NAME.test(name)) {
+    if (kind === "whole" && (name !== "index" || isSequence(texts))) return canLeaveOut ? "left out" : "pandas";
+    if (name === "") return "unnamed";
+  }
   const words = name
     .replaceAll(/([a-z])([A-Z])/g, "$1 $2")
     .toLowerCase()
     .split(/[^a-z0-9]+/);
-  if (name === "" || INDEX_NAME.test(name) || (kind === "whole" && isSequence(texts))) return "index";
+  if (INDEX_NAME.test(name) || (kind === "whole" && isSequence(texts))) return "index";
   if (words.some((word) => ADDRESS_WORDS.has(word)) || texts.some((text) => ADDRESS.test(text))) return "address";
   if (words.includes("e") && words.includes("mail")) return "address";
   if (ID_NAME.test(name) || ID_WORDS.has(words.at(-1)) || texts.some((text) => ID.test(text))) return "id";

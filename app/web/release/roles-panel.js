@@ -75,7 +75,19 @@ function row(table, column, changed) {
     column.role = value;
     changed();
   });
-  return element("tr", {}, element("th", { scope: "row" }, shownName(column)), element("td", {}, role), type);
+  return element(
+    "tr",
+    {},
+    element("th", { scope: "row" }, shownName(column), ...examples(column)),
+    element("td", {}, role),
+    type,
+  );
+}
+
+/** The first cells of the column, as they are in the file. Only those of CSV are read here. */
+function examples({ examples: texts = [] }) {
+  const shown = texts.map((text) => text || "(empty)").join(", ");
+  return texts.length === 0 ? [] : [element("span", { class: "example", title: shown }, shown)];
 }
 
 function typeCell({ format }, column, changed) {
@@ -96,13 +108,14 @@ function choice(label, options, chosen, use) {
 }
 
 /** What is wrong with the roles, in a sentence; empty if nothing is. */
-export function roleFault({ columns }) {
+export function roleFault({ columns, cells }) {
   const number = (role) => columns.filter((column) => column.role === role).length;
   const unset = columns.find(({ role }) => role === "unset");
   if (number("count") !== 1) return "Choose the column with the number of users.";
-  if (unset) return `Choose what ${shownName(unset)} is. A group key is published as it is, without noise.`;
+  const asItIs = cells === null ? " This file is sent as it is: a column that is neither must not be in it." : "";
+  if (unset) return `Choose what ${shownName(unset)} is. A group key is published as it is, without noise.${asItIs}`;
   if (number("key") === 0) return "Choose at least one column as part of the group key.";
   if (columns.some(({ name, role }) => name === "" && role !== "none"))
-    return "A column without a name must be left out.";
+    return "A column without a name can only be left out. Write a name into the header line, if it is part of the key.";
   return new Set(columns.map(({ name }) => name)).size < columns.length ? "Two columns have the same name." : "";
 }

@@ -3,11 +3,13 @@
 import { hasDecimals, isAmbiguous, numeralFault } from "../shared/number-text.js";
 import { arrowColumns } from "./arrow-columns.js";
 import { readRows, TableFault, writeRows } from "./csv-text.js";
+import { inUtf8, kindOf, textOf } from "./file-kind.js";
 import { parquetColumns } from "./parquet-columns.js";
 import { withRoles } from "./role-proposals.js";
 
 const MOST_CHECKED = 1 << 24; // bytes of CSV that the page reads as a whole
 const HEAD = 1 << 20;
+const MOST_EXAMPLES = 3; // rows
 const WHOLE = /^\d+$/;
 const NUMBER = /^-?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i;
 const LIKE_NUMBER = /^[-+]?[\d.,'_\s]*\d[\d.,'_\s]*%?$/; // also with separators, which the service refuses
@@ -17,25 +19,12 @@ const FORMATS = { csv: "CSV", parquet: "Parquet", arrow: "Arrow" };
  * A table: `format`, `columns` with a `name`, a `kind` and a proposed `role`, and the number of `rows` if it is known.
  * `isConfirmed`: a person has said that the roles are right.
  */
-export async function tableOf(blob) {
-  const start = new Uint8Array(await blob.slice(0, 8).arrayBuffer());
-  const begins = (...bytes) => bytes.every((byte, k) => start[k] === byte);
-  const text = String.fromCharCode(...start);
-  if (text.startsWith("PAR1")) return binary("parquet", blob, () => parquetColumns(blob));
-  if (text.startsWith("ARROW1")) return binary("arrow", blob, () => arrowColumns(blob, true));
-  if (begins(255, 255, 255, 255)) return binary("arrow", blob, () => arrowColumns(blob, false));
-  if (begins(0x1f, 0x8b) || begins(0x28, 0xb5, 0x2f, 0xfd)) throw new TableFault("Unpack the file first.");
-  if (start.includes(0)) throw new TableFault("This is neither CSV in UTF-8, nor Parquet, nor Arrow.");
+export async function tableOf(file) {
+  const kind = await kindOf(file);
+  if (kind === "parquet") return binary("parquet", file, () => parquetColumns(file));
+  if (kind !== "csv") return binary("arrow", file, () => arrowColumns(file, kind === "arrow"));
+  const blob = await inUtf8(file);
   return blob.size > MOST_CHECKED ? longCsv(blob) : csv(blob, readRows(await textOf(blob)));
-}
-
-/** The text of a file in UTF-8. Other encodings are refused: their letters would be replaced without a word. */
-async function textOf(blob, isPart = false) {
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(await blob.arrayBuffer(), { stream: isPart });
-  } catch {
-    throw new TableFault("The file is not CSV in UTF-8. Save it again with the encoding UTF-8.");
-  }
 }
 
 async function binary(format, blob, read) {
@@ -54,7 +43,11 @@ function csv(blob, rows, isWhole = true) {
   const names = namesOf(head);
   if (body.length === 0) throw new TableFault("The table has a header line and no rows.");
   const texts = names.map((_, k) => body.map(({ cells }) => cells[k].text.trim()));
-  const kinds = names.map((name, k) => ({ name, kind: kindOf(texts[k]) }));
+  const kinds = names.map((name, k) => ({
+    name,
+    kind: kindOfCells(texts[k]),
+    examples: texts[k].slice(0, MOST_EXAMPLES),
+  }));
   const columns = withRoles(kinds, (k) => texts[k], isWhole);
   return { format: "csv", blob, rows: body.length, cells: rows, columns, isConfirmed: false };
 }
@@ -90,7 +83,7 @@ function namesOf(head) {
 }
 
 /** What the cells of a column look like. It only helps to guess a role: the user decides. */
-function kindOf(texts) {
+function kindOfCells(texts) {
   if (texts.every((text) => WHOLE.test(text))) return "whole";
   const isDecimal = hasDecimals(texts);
   if (texts.every((text) => text === "" || isNumber(text, isDecimal))) return "number";
@@ -101,6 +94,12 @@ function kindOf(texts) {
 /** A number of the service's CSV. `isDecimal`: another cell of the column shows that points are decimal points. */
 function isNumber(text, isDecimal) {
   return NUMBER.test(text) && (isDecimal || !isAmbiguous(text));
+}
+
+/** What was left out without being asked for: the index that pandas writes as a first column. Empty if nothing was. */
+export function leftOut({ columns }) {
+  const indexes = columns.filter(({ isIndex, role }) => isIndex && role === "none");
+  return indexes.length === 0 ? "" : "The first column only numbers the rows, as pandas writes them. It is left out.";
 }
 
 /** The table in words: "8 rows, 3 columns, CSV". */

@@ -2,7 +2,7 @@
 
 import { byId } from "../shared/dom.js";
 import { showRoles } from "./roles-panel.js";
-import { described, tableOf } from "./table-file.js";
+import { described, leftOut, tableOf } from "./table-file.js";
 import { nameOf, showList } from "./tables-list.js";
 
 const PAUSE_MS = 200;
@@ -74,6 +74,7 @@ export function wireTable(changed) {
     const isOne = entries.length < 2;
     const [entry] = entries;
     const one = entry === undefined ? "" : [entry.title, described(entry.table)].filter(Boolean).join(": ");
+    byId("table-left-out").textContent = table === null ? "" : leftOut(table);
     byId("table-known").textContent = isOne ? one : `The columns of ${entries[selected].name}:`;
     byId("table-add-label").hidden = table === null;
     for (const each of [area, area.labels[0]]) each.hidden = !isOne;
