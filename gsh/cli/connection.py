@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import httpx
     from rich.progress import Progress, TaskID
 
-__all__ = ["KeyFile", "RetryCount", "ServiceUrl", "connected", "place_of"]
+__all__ = ["KeyFile", "RetryCount", "ServiceUrl", "connected", "need_service", "paying", "place_of"]
 
 ServiceUrl: TypeAlias = Annotated[
     str | None, typer.Option("--service", metavar="URL", help="The service; GSH_URL if not given.")
@@ -51,6 +51,27 @@ def connected(url: str | None, key_file: str | None, retries: int | None) -> Ite
         gsh.Client(found, key=key, event_hooks={"request": [sending]}, **options) as made,
     ):
         yield made
+
+
+@contextmanager
+def paying(
+    paid: Mapping[str, Any], url: str | None, key_file: str | None, retries: int | None
+) -> Iterator[dict[str, Any]]:
+    """Who pays, as arguments of ``publish``: a service, if it or a budget is named. Else nobody."""
+    given = {name: value for name, value in paid.items() if value is not None}
+    if url is None and "budget" not in given:
+        need_service(given)
+        yield {}
+        return
+    with connected(url, key_file, retries) as client:
+        yield {"service": client, **given}
+
+
+def need_service(given: Iterable[str]) -> None:
+    """Refuse, without a service, arguments that only a service can take."""
+    for name in given:
+        option = "label" if name == "labels" else name.replace("_", "-")
+        raise Refusal(Code.INVALID, f"--{option}: needs a service", "add --budget ID and --service URL")
 
 
 class _Notes(logging.Handler):

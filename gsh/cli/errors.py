@@ -55,8 +55,11 @@ _OPTIONS = {
     "is_rounded": "--round",
     "key": "--key-file",
     "key_columns": "--keys",
+    "labels": "--label",
     "means": "--mean",
     "memory_limit": "--memory",
+    "names": "--count",
+    "overwrite": "--force",
     "privacy_unit": "--unit",
     "ratios": "--ratio",
     "share": "--survey-share",
@@ -72,9 +75,9 @@ _OPTIONS = {
     "weights": "--weight",
 }
 _NAMED_ALIKE = (
-    "blocks budget by c_u count counts delta description dialect epsilon expected_users keeps keys l1 l2 l_inf "
-    "level mechanism mechanism_of most_sigma mu_0 noise once preset public_keys reason releases retries run runs salt "
-    "scale seed sigma survey_share survey_sigma tau tau_star threshold unprotected user"
+    "blocks budget by c_u count counts delta description dialect epsilon expected_users keeps keys l1 l2 l_inf level "
+    "mechanism mechanism_of most_sigma mu_0 noise once period preset public_keys reason releases retries round run "
+    "runs salt scale seed service sigma survey_share survey_sigma tau tau_star threshold unprotected user"
 )
 _OPTIONS |= {name: f"--{name.replace('_', '-')}" for name in _NAMED_ALIKE.split()}
 """The option that has the parameter of an error."""

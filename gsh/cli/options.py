@@ -47,6 +47,8 @@ __all__ = [
     "OfTable",
     "Once",
     "PaidBy",
+    "PrivacyUnit",
+    "PublicKeys",
     "Sigma",
     "StatedDelta",
     "StatedEpsilon",
@@ -473,6 +475,17 @@ Units: TypeAlias = Annotated[
 RoundedTo: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--sum-unit", metavar="COLUMN=X", help="With --round: to multiples of X. Repeatable."),
+]
+PublicKeys: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--public-keys",
+        metavar="FILE",
+        help="A CSV or Parquet file with the key columns of public groups: all of them are published, no others.",
+    ),
+]
+PrivacyUnit: TypeAlias = Annotated[
+    str | None, typer.Option("--unit", metavar="TEXT", help="The privacy unit; user if not given.")
 ]
 ColumnTypes: TypeAlias = Annotated[
     list[str] | None,

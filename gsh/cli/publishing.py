@@ -10,7 +10,7 @@ import typer
 
 import gsh
 from gsh.cli import options
-from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
+from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, paying
 from gsh.cli.errors import Code, Refusal
 from gsh.cli.files import PIPE
 from gsh.cli.output import AsJson, Sheet, line, note, progress_bar, show, working
@@ -78,14 +78,7 @@ def publish(
         typer.Option("--by", metavar="COLUMNS", help="The columns of the group key, with commas between them."),
     ] = None,
     c_u: options.SurveyedC_U = None,
-    public_keys: Annotated[
-        str | None,
-        typer.Option(
-            "--public-keys",
-            metavar="FILE",
-            help="A CSV or Parquet file with the key columns of public groups: all of them are published, no others.",
-        ),
-    ] = None,
+    public_keys: options.PublicKeys = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", metavar="X", help="ε of the target.")] = None,
     delta: Annotated[float | None, typer.Option("--delta", metavar="X", help="δ of the target.")] = None,
     releases: Annotated[
@@ -119,13 +112,13 @@ def publish(
     mechanism_of: options.MechanismOf = None,
     count: options.CountName = None,
     types: options.ColumnTypes = None,
-    unit: Annotated[
-        str | None, typer.Option("--unit", metavar="TEXT", help="The privacy unit; user if not given.")
-    ] = None,
+    unit: options.PrivacyUnit = None,
     unprotected: options.Unprotected = None,
     budget: options.PaidBy = None,
     period: options.OfPeriod = None,
     once: options.Once = None,
+    description: options.Description = None,
+    labels: options.Labels = None,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
     retries: RetryCount = None,
@@ -138,6 +131,8 @@ def publish(
     One table with --user, --by and --c-u, or several in one release with --tables. In this process with DuckDB. With
     --budget and --once a service adds the noise and charges it exactly once.
     """
+    paid: dict[str, Any] = {"budget": budget, "period": period, "once": once}
+    paid |= {"description": description, "labels": labels}
     if tables is not None:
         if output == PIPE:
             raise Refusal(Code.INVALID, "--output: must be a folder with --tables, not standard output")
@@ -148,14 +143,13 @@ def publish(
         one |= {"survey_share": survey_share}
         either = {
             "expected_users": expected_users,
-            "budget": budget,
-            "once": once,
             "releases": releases,
             "most_sigma": most_sigma,
             "mechanism_of": mechanism_of,
+            **paid,
         }
         arguments = _in_file(tables, one, either)
-        budget, once = arguments.pop("budget", None), arguments.pop("once", None)
+        paid = {name: arguments.pop(name, None) for name in paid}
     else:
         if user is None or by is None or c_u is None:
             missing = "--user" if user is None else "--by" if by is None else "--c-u"
@@ -173,17 +167,7 @@ def publish(
     arguments |= {"to": output, "overwrite": force}
     with ExitStack() as stack:
         stack.enter_context(ended_by_signals())
-        if budget is not None or service is not None:
-            paid = {
-                "service": stack.enter_context(connected(service, key_file, retries)),
-                "budget": budget,
-                "period": period,
-                "once": once,
-            }
-            arguments |= paid
-        elif once is not None or period is not None:
-            what = f"{'--period' if once is None else '--once'}: needs a service"
-            raise Refusal(Code.INVALID, what, "add --budget ID and --service URL")
+        arguments |= stack.enter_context(paying(paid, service, key_file, retries))
         arguments["progress"] = stack.enter_context(_bar())
         published = gsh.publish(data, memory_limit=memory, **arguments)
     _report(published, output, as_json=as_json)

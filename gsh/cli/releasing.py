@@ -10,7 +10,7 @@ import typer
 
 import gsh
 from gsh.cli import options
-from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
+from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected, need_service
 from gsh.cli.errors import Code, Refusal
 from gsh.cli.files import PIPE, Pipes, format_named, read_table_file, write_rows, written
 from gsh.cli.output import AsJson, Sheet, note, number, show, working
@@ -97,7 +97,8 @@ def release(
         raise Refusal(Code.INVALID, "--public-keys: must be a file", "such as countries.csv")
     is_here = service is None and budget is None
     if is_here:
-        _refuse_without_service(once is not None or description is not None or labels, period, dry_run)
+        of_service = {"once": once, "description": description, "labels": labels, "period": period}
+        need_service(_given(of_service | {"dry_run": dry_run or None}))
     given_mechanism = (mechanism, c_u, tau, tau_star, sigma)
     used = _repeated(mechanism_of, name, given_mechanism, (service, key_file, retries))
     roles = Roles(tuple(options.names("--keys", keys)), users, used.aggregates.names if used.aggregates else ())
@@ -161,18 +162,6 @@ def _repeated(earlier: str | None, table: str | None, given: Any, place: Any) ->
         raise Refusal(Code.INVALID, "--mechanism-of: must be omitted with a mechanism", "remove one of them")
     with connected(*place) as client:
         return options.one_of(client.releases.certificate(earlier).mechanisms, table)
-
-
-def _refuse_without_service(is_named: Any, period: str | None, dry_run: bool) -> None:
-    """Refuse what only a service can do."""
-    needs = {
-        "--once, --description and --label: need a service": is_named,
-        "--period: needs a budget": period is not None,
-        "--dry-run: needs a service": dry_run,
-    }
-    for what, is_given in needs.items():
-        if is_given:
-            raise Refusal(Code.INVALID, what, "add --budget ID and --service URL")
 
 
 def _here(

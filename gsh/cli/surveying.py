@@ -7,8 +7,7 @@ import typer
 
 import gsh
 from gsh.cli import options
-from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, connected
-from gsh.cli.errors import Code, Refusal
+from gsh.cli.connection import KeyFile, RetryCount, ServiceUrl, paying
 from gsh.cli.files import written
 from gsh.cli.output import AsJson, line, note, show, working
 
@@ -28,15 +27,19 @@ def survey(
     sums: options.Sums = None,
     events: options.NumberOfEvents = None,
     means: options.Means = None,
+    public_keys: options.PublicKeys = None,
     units: options.Units = None,
     weights: options.Weights = None,
     tau: options.Tau = None,
     types: options.ColumnTypes = None,
     expected_users: options.ExpectedUsers = None,
     survey_share: options.SurveyPart = None,
+    unit: options.PrivacyUnit = None,
     budget: options.PaidBy = None,
     period: options.OfPeriod = None,
     once: options.Once = None,
+    description: options.Description = None,
+    labels: options.Labels = None,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
     retries: RetryCount = None,
@@ -56,13 +59,10 @@ def survey(
     arguments |= {"c_u": "survey" if c_u is None else options.c_u_of(c_u), "tau": 1 if tau is None else tau}
     arguments |= {"weights": options.columns_of(sums, None, weights)["weights"], "epsilon": epsilon, "delta": delta}
     arguments |= {"expected_users": expected_users, "share": options.survey_part(survey_share)}
+    arguments |= {"public_keys": public_keys, "privacy_unit": unit}
     with ExitStack() as stack:
-        if budget is not None or service is not None:
-            client = stack.enter_context(connected(service, key_file, retries))
-            arguments |= {"service": client, "budget": budget, "period": period, "once": once}
-        elif once is not None or period is not None:
-            what = f"{'--period' if once is None else '--once'}: needs a service"
-            raise Refusal(Code.INVALID, what, "add --budget ID and --service URL")
+        paid = {"budget": budget, "period": period, "once": once, "description": description, "labels": labels}
+        arguments |= stack.enter_context(paying(paid, service, key_file, retries))
         with working("Counting"):
             found = gsh.survey(data, memory_limit=memory, **arguments)
     if output is not None:

@@ -31,7 +31,6 @@ class Job:
 
     events: Events
     payer: Payer | None
-    description: str
     privacy_unit: str | None
     unprotected: Sequence[str]
     connection: duckdb.DuckDBPyConnection | None
@@ -76,8 +75,7 @@ class Job:
         """The arguments of a release that the budget pays for."""
         assert self.payer is not None
         provenance = {"enforced_by": _ENGINE, "plan_digest": plan.digest, "plan": plan.to_json()}
-        paid = {"budget": self.payer.budget, "once": self.payer.once, "provenance": provenance}
-        return {**stated, **paid, "unprotected": list(self.unprotected), "description": self.description}
+        return {**stated, **self.payer.paid, "provenance": provenance, "unprotected": list(self.unprotected)}
 
     def check_same(self, *, mechanism: bool, unprotected: Sequence[str]) -> None:
         """Refuse the name of an earlier release that was made with something else."""

@@ -71,6 +71,7 @@ def publish(
     period: str | None = None,
     once: str | None = None,
     description: str = "",
+    labels: Sequence[str] = (),
     privacy_unit: str | None = None,
     unprotected: Sequence[str] = (),
     to: str | os.PathLike[str] | None = None,
@@ -126,8 +127,7 @@ def publish(
     job = Job(
         events=data,
         unprotected=texts("unprotected", unprotected),
-        payer=payer_of(service, budget, once, description, privacy_unit, period),
-        description=description,
+        payer=payer_of(service, budget, once, period, description, labels, privacy_unit),
         privacy_unit=privacy_unit,
         connection=connection,
         memory_limit=memory_limit,

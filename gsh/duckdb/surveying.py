@@ -84,6 +84,7 @@ def survey(
     period: str | None = None,
     once: str | None = None,
     description: str = "",
+    labels: Sequence[str] = (),
     privacy_unit: str | None = None,
     types: Mapping[str, Kind] | None = None,
     connection: duckdb.DuckDBPyConnection | None = None,
@@ -108,8 +109,7 @@ def survey(
     """
     job = Job(
         events=data,
-        payer=payer_of(service, budget, once, description, privacy_unit, period),
-        description=description,
+        payer=payer_of(service, budget, once, period, description, labels, privacy_unit),
         privacy_unit=privacy_unit,
         unprotected=texts("unprotected", ()),
         connection=connection,
@@ -173,9 +173,7 @@ def _released(job: Job, surveying: Surveying, keys: Mapping[str, ListedKeys]) ->
         users=_USERS,
         keys={name: [_END] for name in names},
         public_keys=dict.fromkeys(names, "posted"),
-        budget=job.payer.budget,
-        once=job.payer.once,
-        description=job.description,
+        **job.payer.paid,
         provenance=provenance,
     )
     return _result(surveying, made.tables, made.certificate, is_replayed=made.is_replayed, released_at=made.released_at)

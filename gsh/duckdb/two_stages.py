@@ -62,7 +62,7 @@ def keeper_of(job: Job, to: str | os.PathLike[str] | None) -> Keeper:
     if to is None:
         raise InvalidParameter("to", "must be given with a survey and a service: the service does not keep these rows")
     salt = salt_of_release(job.payer.budget, job.payer.once)
-    return KeptByService(job.payer, folder_of(to, f".{salt[:16]}"), job.engine, job.description, job.unprotected)
+    return KeptByService(job.payer, folder_of(to, f".{salt[:16]}"), job.engine, job.unprotected)
 
 
 def publish_after_survey(

@@ -3,7 +3,7 @@
 The mechanism is calibrated to a target or to a share of a budget, or it is given and checked against the plan.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -12,7 +12,7 @@ from gsh.accounting.calibration.after_survey import SurveyPlan
 from gsh.accounting.calibration.usual_noise import MOST_SIGMA
 from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.accounting.sensitivity import Box
-from gsh.arguments import Integer, Real, instance, real, text
+from gsh.arguments import Integer, Real, instance, real, text, texts
 from gsh.errors import InfeasibleTarget, InvalidParameter, renamed
 from gsh.events.lots import new_salt, salt_of_release
 from gsh.events.plan import Plan
@@ -31,11 +31,19 @@ __all__ = ["Payer", "Terms", "check_plan", "payer_of", "repeated", "salt_for", "
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """A budget, and the idempotency key under which it pays exactly once."""
+    """A budget, and the idempotency key under which it pays exactly once; and what the ledger keeps with the charge."""
 
     service: "Client"
     budget: str
     once: str
+    description: str = ""
+    labels: tuple[str, ...] = ()
+
+    @property
+    def paid(self) -> dict[str, Any]:
+        """The arguments of a release that the budget pays for."""
+        charged = {"budget": self.budget, "once": self.once}
+        return charged | {"description": self.description, "labels": list(self.labels)}
 
     def earlier(self) -> "RecordedRelease[Blocking] | None":
         """The release that this name has, if there is one. It must be of the same budget."""
@@ -113,14 +121,15 @@ def payer_of(
     service: "Client | None",
     budget: str | None,
     once: str | None,
+    period: str | None,
     description: str,
+    labels: Sequence[str],
     privacy_unit: str | None,
-    period: str | None = None,
 ) -> Payer | None:
     """The payer, if there is a service; arguments that do not go together are refused."""
     if service is None:
         given = {"budget": budget, "period": period, "once": once, "description": description or None}
-        for name, value in given.items():
+        for name, value in {**given, "labels": texts("labels", labels) or None}.items():
             if value is not None:
                 raise InvalidParameter(name, "must be omitted without a service: nothing else keeps count")
         return None
@@ -132,11 +141,11 @@ def payer_of(
     for name, value in (("budget", budget), ("once", once)):
         if value is None:
             raise InvalidParameter(name, "must be given with a service: a release is charged once, under its name")
-    text("description", description)
+    words = text("description", description), texts("labels", labels)
     named = checked_name("budget", budget)
     if period is not None:
         checked_name("period", period)
-    payer = Payer(service, period_budget(named, period), checked_name("once", once))
+    payer = Payer(service, period_budget(named, period), checked_name("once", once), *words)
     if privacy_unit is not None:
         paying = service.budgets.get(named.partition("@")[0])  # a period has the unit of its budget
         if text("privacy_unit", privacy_unit) != paying.privacy_unit:

@@ -65,16 +65,13 @@ class Keeper(Protocol):
 class ByService:
     """The service charges the budget once, and erases the seed with the commit."""
 
-    def __init__(self, payer: Payer, description: str = "", unprotected: Sequence[str] = ()) -> None:
-        self._service, self._budget, self._once = payer.service, payer.budget, payer.once
-        self._description, self._unprotected = description, list(unprotected)
+    def __init__(self, payer: Payer, unprotected: Sequence[str] = ()) -> None:
+        self._payer, self._unprotected = payer, list(unprotected)
 
     def open(self, plan: AnyPlan, terms: Terms) -> Opening:
-        opened = self._service.releases.open(
+        opened = self._payer.service.releases.open(
             terms.released,
-            budget=self._budget,
-            once=self._once,
-            description=self._description,
+            **self._payer.paid,
             unprotected=self._unprotected,
             provenance={"enforced_by": ENGINE, "plan_digest": plan.digest, "plan": plan.to_json()},
             epsilon=terms.stated.get("epsilon"),
@@ -90,13 +87,13 @@ class ByService:
         from gsh.client.errors import AlreadyCommitted  # noqa: PLC0415 - only with a service
 
         try:
-            self._service.releases.commit(self._once, made.digest, made.rows, made.contents)
+            self._payer.service.releases.commit(self._payer.once, made.digest, made.rows, made.contents)
         except AlreadyCommitted:
             detail = "must be a new name: this one was committed with other rows, from other events"
             raise InvalidParameter("once", detail) from None
 
     def certificate(self) -> Certificate:
-        return self._service.releases.certificate(self._once)
+        return self._payer.service.releases.certificate(self._payer.once)
 
 
 class ByFile:

@@ -90,6 +90,7 @@ def publish(
     period: str | None = None,
     once: str | None = None,
     description: str = "",
+    labels: Sequence[str] = (),
     privacy_unit: str | None = None,
     unprotected: Sequence[str] = (),
     to: str | os.PathLike[str],
@@ -116,7 +117,7 @@ def publish(
     if not hasattr(data, "schema"):
         raise InvalidParameter("events", f"must be a DataFrame of Spark, not {type(data).__name__}")
     unprotected = texts("unprotected", unprotected)
-    payer = payer_of(service, budget, once, description, privacy_unit, period)
+    payer = payer_of(service, budget, once, period, description, labels, privacy_unit)
     folders = tuple(tables) if isinstance(tables, Mapping) else ("",)
     keeper: Keeper
     if payer is None:
@@ -127,7 +128,7 @@ def publish(
     else:
         salt = salt_of_release(payer.budget, payer.once)
         place = Place(to, f".{salt[:16]}", tables=folders)
-        keeper = ByService(payer, description, unprotected)
+        keeper = ByService(payer, unprotected)
     table: dict[str, Any] = {"by": by, "public_keys": public_keys, "sums": sums, "events": events, "means": means}
     table |= {"units": units, "ratios": ratios, "c_u": c_u, "caps": caps, "weights": weights, "tau": tau}
     table |= {"round": flag("round", round) or None}
@@ -141,8 +142,8 @@ def publish(
         from gsh.spark.two_stages import publish_after_survey  # noqa: PLC0415 - it imports this module
 
         check_events(data, plan, listed)
-        words: dict[str, Any] = {"description": description, "privacy_unit": privacy_unit, "unprotected": unprotected}
-        return publish_after_survey(data, place, payer, surveying, listed, **words)
+        said: dict[str, Any] = {"privacy_unit": privacy_unit, "unprotected": unprotected}
+        return publish_after_survey(data, place, payer, surveying, listed, **said)
     if isinstance(plan, Plan):
         terms = terms_for(plan, **aim, weights=weights)
     else:

@@ -46,7 +46,6 @@ def publish_after_survey(
     surveying: Surveying,
     listed: Mapping[str, ListedKeys],
     *,
-    description: str,
     privacy_unit: str | None,
     unprotected: Sequence[str],
 ) -> Published:
@@ -62,7 +61,7 @@ def publish_after_survey(
 
     keeper: Keeper
     if payer is not None:
-        keeper = KeptByService(payer, Path(place.staging), ENGINE, description, unprotected)
+        keeper = KeptByService(payer, Path(place.staging), ENGINE, unprotected)
     elif place.is_local:
         keeper = KeptHere(place.folder, certify)
         certified(surveying.terms, surveying.plan, surveying.digest, surveying.statement)  # mistakes in it come first

@@ -84,9 +84,9 @@ Certify = Callable[[Decided], Certificate]
 class KeptByService:
     """The service charges the budget once, keeps seed and chosen bounds, and erases the seed with the commit."""
 
-    def __init__(self, payer: Payer, folder: Path, engine: str, description: str, unprotected: Sequence[str]) -> None:
+    def __init__(self, payer: Payer, folder: Path, engine: str, unprotected: Sequence[str]) -> None:
         self._payer, self._engine, self.folder = payer, engine, folder
-        self._words: dict[str, Any] = {"description": description, "unprotected": list(unprotected)}
+        self._unprotected = list(unprotected)
 
     @property
     def has_begun(self) -> bool:
@@ -98,16 +98,15 @@ class KeptByService:
     def begin(self, surveying: Surveying) -> Begun:
         opened = self._payer.service.releases.open(
             surveying.terms.released,
-            budget=self._payer.budget,
-            once=self._payer.once,
+            **self._payer.paid,
+            unprotected=self._unprotected,
             provenance=self._provenance(surveying.plan, surveying.digest),
             epsilon=surveying.terms.stated.get("epsilon"),
             survey=surveying.statement,
-            **self._words,
         )
         said = opened.certificate
         record, said = said.record, said.recorded(None)
-        if list(said.unprotected) != self._words["unprotected"]:
+        if list(said.unprotected) != self._unprotected:
             detail = "must be a new name: the release that has it was made with another unprotected"
             raise InvalidParameter("once", detail)
         if said.survey.get("digest") is None:

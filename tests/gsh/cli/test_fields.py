@@ -13,7 +13,9 @@ from typer.main import get_command
 
 import gsh
 from gsh.cli import program
+from gsh.cli.errors import _OPTIONS
 from gsh.client.encoding import PaidOptions
+from gsh.events import plan_file
 from gsh.events.bounding import noisy_query
 from gsh.events.plan import make_plan
 from tests.app.process import ROOT
@@ -102,6 +104,13 @@ WITHOUT_OPTION = {
     },
 }
 
+IN_PLANS_ONLY = {"shares", "rest", "format"}
+"""They are about several tables, which a file describes."""
+FOR_PROGRAMS = {"connection", "threads", "temporary", "progress"}
+"""Objects of Python, and what DuckDB finds itself."""
+OF_ONE_RUN = {"data", "to", "overwrite", "memory_limit", "service", "mechanism"}
+"""A plan file describes what is published, not from where to where."""
+
 
 def properties(schema: dict[str, Any]) -> set[str]:
     while "$ref" in schema:
@@ -154,6 +163,21 @@ def test_every_field_has_an_argument_and_an_option(operation: str, field: str) -
         options = set().union(*map(options_of, commands))
         options |= {"--mechanism"} if field == "mechanism" and "--c-u" in options else set()
         assert (option in options) != ((operation, field) in WITHOUT_OPTION)
+
+
+@pytest.mark.parametrize(("call", "command"), [(gsh.publish, "publish"), (gsh.survey, "survey")])
+def test_every_argument_of_publish_has_an_option_and_a_field_of_plan_files(call: Any, command: str) -> None:
+    arguments = {name for name in inspect.signature(call).parameters if not name.startswith("_")}
+    options, fields = options_of(command), {*plan_file._FIELDS, *plan_file._TABLE_FIELDS}
+
+    named, without = _OPTIONS | {"events": "--events"}, IN_PLANS_ONLY | FOR_PROGRAMS | {"data"}
+    assert not {name for name in arguments - without if named.get(name) not in options}
+    if call is gsh.publish:
+        assert {*IN_PLANS_ONLY, *FOR_PROGRAMS} <= arguments
+        assert fields - arguments == {"share"}
+        assert arguments - fields == FOR_PROGRAMS | OF_ONE_RUN
+        text = (ROOT / "docs" / "publish.md").read_text()
+        assert not {field for field in fields if f"`{field}" not in text}
 
 
 def test_a_missing_option_would_be_found() -> None:

@@ -25,14 +25,17 @@ def test_a_release_is_charged_once_and_comes_back_before_an_event_is_read(
     service: gsh.Client, budget: str, tmp_path: Path
 ) -> None:
     """Also into the file that has it, of every format."""
-    paid = {"service": service, "budget": budget, "once": f"{budget}-1", "unprotected": ["c_u by a preview"]}
+    words: dict[str, Any] = {"description": "weekly", "labels": ["team-a", "test"]}
+    paid = {"service": service, "budget": budget, "once": f"{budget}-1", "unprotected": ["c_u by a preview"]} | words
     first = gsh.publish(EVENTS, **TARGET, **paid, to=tmp_path / "private.parquet")
     places = [None, *(tmp_path / f"private.{ending}" for ending in ("parquet", "csv", "csv", "arrow", "arrow"))]
     replayed = [gsh.publish("missing.parquet", **TARGET, **paid, to=place) for place in places]
 
     assert service.budgets[budget].spent.releases == 1
     assert (first.is_replayed, first.released_at, "replayed" in first.summary()) == (False, None, False)
-    at = service.releases[f"{budget}-1"].at
+    recorded = service.releases[f"{budget}-1"]
+    assert (recorded.description, recorded.labels) == ("weekly", ("team-a", "test"))
+    at = recorded.at
     for each in replayed:
         assert (each.is_replayed, each.released_at) == (True, at)
         assert each.summary().startswith(f"replayed: released on {at}; ")
