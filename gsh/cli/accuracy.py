@@ -6,13 +6,11 @@ Intervals cost no privacy. The utility is for the owner of the table, not for pu
 import dataclasses
 import math
 from collections.abc import Mapping
-from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 import gsh
-from gsh.certificate_words import intervals_cover
 from gsh.cli import options
 from gsh.cli.errors import Code, Refusal
 from gsh.cli.files import (
@@ -26,15 +24,14 @@ from gsh.cli.files import (
     written,
 )
 from gsh.cli.output import AsJson, Sheet, note, number, show
+from gsh.cli.private_files import Columns, Rounding, certified_table, stated_table
 from gsh.errors import missing_column
 from gsh.histogram.roles import ENDS, Roles
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gsh.accounting.mechanism import AnyMechanism
     from gsh.accuracy.intervals import Interval
-    from gsh.histogram.meanings import Meaning
 
 __all__ = ["commands"]
 
@@ -51,7 +48,9 @@ _EXPECTED = ("all_groups", "groups", "groups_deviation", "all_volume", "volume",
 
 @commands.command(epilog="Example:  gsh intervals private.parquet -o with-intervals.parquet")
 def intervals(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="A private table. - is standard input.")],
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="A private table: a file or a folder. - is standard input.")
+    ],
     users: Annotated[
         str | None,
         typer.Option(
@@ -105,50 +104,39 @@ def intervals(
 ) -> None:
     """Where the true numbers behind published ones are, at a level of confidence.
 
-    The mechanism is the one of the table's certificate, unless another is given. Each column of numbers gets three
-    more: its name with _low, _estimate and _high. So do means, as NAME_mean, and ratios.
+    The certificate of the table, inside or next to it, says what the columns are. Without one, give the mechanism.
+    Each column of numbers gets three more: its name with _low, _estimate and _high. So do means, as NAME_mean, and
+    ratios.
     """
-    from gsh.certificate import bounds_of  # noqa: PLC0415 - loads numpy
-    from gsh.histogram.meanings import mean_column  # noqa: PLC0415
-    from gsh.results.averages import means_in, ratios_in  # noqa: PLC0415
+    from gsh.histogram.meanings import mean_column  # noqa: PLC0415 - loads numpy
 
     Pipes(table=table, mechanism=mechanism)
-    is_given = any(value is not None for value in (mechanism, c_u, tau, tau_star, sigma))
-    given = options.mechanisms_of(mechanism, c_u, tau, tau_star, sigma) if is_given else None
-    named = None if keys is None else options.names("--keys", keys)
-    is_clear = given is not None and (name is not None or len(given) == 1)
-    others = options.one_of(given, name).column_names if given is not None and is_clear else ()
-    counted = users or _COUNT
-    declared = options.csv_types(types, named or [], counted, others) | {counted: "float64"}
-    places = Roles(tuple(named or ()), counted, others).places(options.listed("--type", types, "COLUMN=TYPE"))
-    kind, published = read_table_file(table, source_format, declared, places)
-    promise, own_name = certificate_in(published), table_name_in(published)
-    used = _mechanism_of(_certified(promise) if given is None else given, name, own_name)
-    said = _said(promise, own_name or name or "", used)
-    published = published.select(said.meaning.without_averages(published.column_names))
-    users = users or said.counted
-    columns = (users, *used.column_names)
-    _check(published, columns)
-    numbers = {name: published[name].to_numpy() for name in columns}
-    asked: dict[str, Any] = {"counts": numbers[users], "values": {name: numbers[name] for name in columns[1:]}}
-    asked |= _rounding(rounded, options.units_of(units), said.meaning, used)
-    found = gsh.intervals(used, **asked, level=level)
-    ends = {users: found.counts, **found.values}
-    means = means_in(used, said.meaning, asked, level, options.means_of(mean, "NAME=LOW:HIGH") or None)
-    ratios = ratios_in(used, said.meaning, asked, level, _pairs(ratio, users) or None)
+    columns = Columns(None if keys is None else tuple(options.names("--keys", keys)), users, types)
+    rounding = Rounding(rounded, options.units_of(units))
+    if any(value is not None for value in (mechanism, c_u, tau, tau_star, sigma)):
+        given = options.mechanisms_of(mechanism, c_u, tau, tau_star, sigma)
+        private = stated_table(table, name, source_format, given, columns, rounding)
+    else:
+        private = certified_table(table, name, source_format, columns, rounding)
+    ((own, roles),) = private.roles.items()
+    asked = options.means_of(mean, "NAME=LOW:HIGH"), _pairs(ratio, roles.count)
+    found, means = private.intervals(level), private.means(asked[0] or None, level=level)
+    ratios = private.ratios(asked[1] or None, level=level)
+    ends = {roles.count: found.counts, **found.values}
     averages = {**{mean_column(name): each for name, each in means.items()}, **ratios}
-    totals = gsh.total(used, **asked, level=level) if total else None
-    sums = {} if totals is None else {users: totals.counts, **totals.values}
+    totals = private.total(level) if total else None
+    sums = {} if totals is None else {roles.count: totals.counts, **totals.values}
+    published = private.table.select(private.meanings[own].without_averages(private.table.column_names))
     if output is not None:
-        into = kind if output == PIPE and output_format is None else format_named(output, output_format, "--format")
-        left = tuple(name for name in published.column_names if name not in columns)
-        wide = _widened(published.select([*left, *columns]), {**ends, **averages})
+        is_named = output != PIPE or output_format is not None
+        into = format_named(output if is_named else table, output_format if is_named else source_format, "--format")
+        wide = _widened(published, {**ends, **averages})
         with written(output, force=force) as sink:
-            roles = Roles(left, users, tuple(wide.column_names[len(left) + 1 :]))
-            write_rows(wide, into, promise, sink, roles, own_name)
+            wider = Roles(roles.keys, roles.count, tuple(wide.column_names[len(roles.keys) + 1 :]))
+            write_rows(wide, into, certificate_in(private.table), sink, wider, table_name_in(private.table))
         if output == PIPE:
             return
-    cover = intervals_cover(bounds_of(used, said.meaning), _unit(promise))
+    cover = private.intervals_cover
     if not as_json:
         note(f"gsh: {cover}")
     document = {
@@ -160,37 +148,8 @@ def intervals(
         "ratios": {name: _shown(each) for name, each in ratios.items()} or None,
         "total": {name: dataclasses.asdict(each) for name, each in sums.items()} if sums else None,
     }
-    rows = [] if output else [_rows(published, columns, ends, averages)]
+    rows = [] if output else [_rows(published, roles.numbers, ends, averages)]
     show(document, *rows, *_total_rows(sums), as_json=as_json)
-
-
-class _Said(NamedTuple):
-    """What the certificate of a table says of its columns."""
-
-    meaning: "Meaning"
-    counted: str
-
-
-def _said(promise: Any, name: str, mechanism: "AnyMechanism") -> _Said:
-    """Nothing, if there is no certificate, or if it is about another mechanism."""
-    from gsh.certificate import Certificate  # noqa: PLC0415
-    from gsh.histogram.meanings import Meaning  # noqa: PLC0415
-
-    with suppress(ValueError, TypeError, LookupError, AttributeError):
-        certificate = Certificate.from_json(promise)
-        if certificate.mechanisms[name] == mechanism:
-            roles = certificate.columns.get(name)
-            return _Said(certificate.meanings[name], _COUNT if roles is None else roles.count)
-    return _Said(Meaning(), _COUNT)
-
-
-def _rounding(
-    is_rounded: bool, units: dict[str, float] | None, meaning: "Meaning", mechanism: "AnyMechanism"
-) -> dict[str, Any]:
-    """What the numbers were rounded to: as the certificate says, unless it is given."""
-    if is_rounded or units or meaning.rounded is None:
-        return {"is_rounded": is_rounded, "units": units}
-    return {"is_rounded": True, "units": dict(zip(mechanism.column_names, meaning.rounded[1:], strict=True))}
 
 
 def _pairs(ratio: list[str] | None, users: str) -> dict[str, tuple[str, str]]:
@@ -203,49 +162,6 @@ def _shown(each: "Interval") -> dict[str, list[float | None]]:
     """The ends as JSON: null if the numbers do not say it."""
     ends = {end: getattr(each, end).tolist() for end in ENDS}
     return {end: [value if math.isfinite(value) else None for value in column] for end, column in ends.items()}
-
-
-def _unit(promise: Any) -> str:
-    """The privacy unit, if there is a certificate that says it."""
-    from gsh.certificate import Certificate  # noqa: PLC0415
-
-    with suppress(ValueError, TypeError, LookupError, AttributeError):
-        return Certificate.from_json(promise).unit
-    return "unit"
-
-
-def _certified(promise: Any) -> "Mapping[str, AnyMechanism]":
-    if promise is None:
-        raise Refusal(Code.INVALID, "the table has no certificate", "give --mechanism FILE, such as its certificate")
-    return options.mechanisms_in(promise)
-
-
-def _mechanism_of(tables: "Mapping[str, AnyMechanism]", name: str | None, own_name: str | None) -> "AnyMechanism":
-    """The mechanism of a file: of the table that it says it is, or else of the one that is asked for."""
-    if "" in tables or own_name is None:
-        return options.one_of(tables, name)
-    if name not in (None, own_name):
-        raise Refusal(Code.INVALID, f"--table: the file says that it is the table {own_name}", "omit --table")
-    if own_name not in tables:
-        what = f"the file says that it is the table {own_name}, which the certificate does not have"
-        raise Refusal(Code.INVALID, what, f"give one of its tables: {', '.join(tables)}")
-    return tables[own_name]
-
-
-def _check(published: "pa.Table", columns: tuple[str, ...]) -> None:
-    for place, name in enumerate(columns):
-        if published.column_names.count(name) != 1:
-            option = "--mechanism" if place else "--count"
-            what = f"{option}: must name columns that the table has once"
-            raise Refusal(Code.INVALID, what, missing_column(name, published.column_names))
-        if published[name].null_count or not _is_number(published[name].type):
-            raise Refusal(Code.INVALID, "the counts and sums must be numbers, without nulls", "give a private table")
-
-
-def _is_number(kind: "pa.DataType") -> bool:
-    import pyarrow as pa  # noqa: PLC0415
-
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _widened(table: "pa.Table", ends: Mapping[str, Any]) -> "pa.Table":

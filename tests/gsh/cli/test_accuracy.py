@@ -1,5 +1,6 @@
 """gsh intervals and gsh utility print what the library says; intervals take the mechanism of the certificate."""
 
+import functools
 import json
 import math
 from pathlib import Path
@@ -161,6 +162,10 @@ def test_a_published_table_says_itself_what_it_has(tmp_path: Path) -> None:
     assert document["ratios"]["each"]["low"] == found.ratios()["each"].low.tolist()
     assert "likes clipped to 0 … 3" in document["intervals_cover"]
     assert pq.read_table(tmp_path / "wide.parquet")["likes_mean_low"].to_pylist() == document["means"]["likes"]["low"]
+    gsh.publish(events, **asked, names={"count": "people"}, to=tmp_path / "private.csv")
+    from_csv = run(f"intervals {tmp_path / 'private.csv'} --round --json").document
+    assert from_csv["means"].keys() == {"likes"}
+    assert "--round: must be omitted" in run(f"intervals {tmp_path / 'private.parquet'} --round").errors
     for option in ("--count people", "--users people"):
         assert run(f"intervals {tmp_path / 'private.parquet'} {option} --json").document == document
 
@@ -196,7 +201,9 @@ def test_wrong_means_ratios_and_units_are_refused(options: str, said: str, tmp_p
     ("options", "said"),
     [
         ("--users clicks", "--count: must name"),
-        ("--users url", "must be numbers"),
+        ("--users url", "--count: must name the column of the counts, users"),
+        ("--keys link", "--keys: must be the columns of the group key, url"),
+        (f"--users url {NUMBERS}", "must be numbers"),
         ("--users users --level 1.5", "--level"),
         ("--users users --c-u 3 --tau-star 200 --sigma 20", "--counts"),
     ],
@@ -257,13 +264,19 @@ TABLES = {"by_url": MECHANISM, "by_country": gsh.PlainGaussian(c_u=1, sigma=7.5)
 COUNTRIES = [-3.5, 12.0, 4000.25]
 
 
+@functools.cache
+def promised() -> str:
+    """The same certificate for all tables."""
+    return certificate(TABLES).to_json()
+
+
 def published(folder: Path, name: str, ending: str = "parquet") -> Path:
     """A table that is one of two, as gsh publish --tables writes it."""
     key, counts = ("url", COUNTS) if name == "by_url" else ("country", COUNTRIES)
     table = pa.table({key: ["a", "b", "c"], "count": counts})
     path = folder / f"{name}.{ending}"
     with path.open("wb") as sink:
-        promise = certificate(TABLES).to_json()
+        promise = promised()
         write_rows(table, Roles((key,), "count", ()), "csv" if ending == "csv" else "parquet", promise, sink, name)
     (folder / "certificate.json").write_text(promise)
     return path
@@ -286,6 +299,9 @@ def test_one_of_several_tables_has_its_own_mechanism(name: str, tmp_path: Path) 
     for given in (f"--mechanism {promise}", f"--mechanism {promise} --table {name}", f"--table {name}"):
         assert run(f"intervals {path} --users count --total --json {given}").document == ran.document
     assert run(f"intervals {path} --users count -o {other}").code == 0
+    for each in TABLES:
+        published(tmp_path, each)
+    assert run(f"intervals {tmp_path} --table {name} --total --json").document == ran.document
     metadata = pq.read_table(other).schema.metadata
     assert metadata[b"table"].decode() == name
     assert json.loads(metadata[b"certificate"])["tables"][1]["name"] == "by_country"
@@ -308,12 +324,18 @@ def test_csv_of_several_tables_needs_the_name_of_its_table(tmp_path: Path) -> No
     [
         ("by_url", "--table by_country", "--table: the file says that it is the table by_url"),
         ("by_url", "--table nothing", "--table: the file says that it is the table by_url"),
-        ("rest", "", "the file says that it is the table rest, which the certificate does not have"),
+        ("rest", "", "rest.parquet: must be one of the tables of its certificate: by_url, by_country"),
+        ("", "", "has the tables by_url, by_country (hint: add --table NAME"),
+        ("", "--table nothing", "--table: must be one of the tables by_url, by_country"),
         ("by_url", f"--table by_url {NUMBERS}", "--table: is for several tables"),
     ],
 )
 def test_a_table_that_is_not_the_file_s_is_refused(file: str, arguments: str, said: str, tmp_path: Path) -> None:
-    answer = run(f"intervals {published(tmp_path, file)} --users count {arguments}")
+    for each in TABLES:
+        published(tmp_path, each)
+    path = published(tmp_path, file) if file else tmp_path
+
+    answer = run(f"intervals {path} --users count {arguments}")
 
     assert (answer.code, answer.output) == (Code.INVALID, b"")
     assert said in answer.errors
