@@ -39,6 +39,12 @@ BudgetPattern = TypeAliasType(
     "BudgetPattern",
     Annotated[str, Field(pattern=BUDGET_PATTERN, description="The name of a budget; * stands for any characters.")],
 )
+AccessKeyState = TypeAliasType(
+    "AccessKeyState", Annotated[KeyState, Field(description="Whether an access key is accepted, or why not.")]
+)
+AccessEventKind = TypeAliasType(
+    "AccessEventKind", Annotated[AccessEvent, Field(description="What happened to an access key, or what it read.")]
+)
 _AT = "2026-11-16T12:00:00Z"
 _EXPIRES: dict[str, Any] = {
     "default": None,
@@ -98,7 +104,7 @@ class AccessKeyOut(Strict):
     """An access key, without what proves it."""
 
     id: str = Field(title="Id", description="The id of the access key, which histories name.", examples=["4f1c2a9b"])
-    state: KeyState = Field(
+    state: AccessKeyState = Field(
         title="State",
         description="Only an active one is accepted. An unsealed one is not as this service has made it.",
         examples=["active"],
@@ -137,7 +143,7 @@ class AccessEntryOut(Strict):
     """One entry of the history of access."""
 
     number: int = Field(title="Number", description="The number of the entry, from 1.", examples=[2])
-    kind: AccessEvent = Field(
+    kind: AccessEventKind = Field(
         title="Kind",
         description="An access key was made, rotated or revoked; or the stored answer of a release was read. The "
         "history began with the access keys of its first entry; sealed: an operator has changed the secret.",

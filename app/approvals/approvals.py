@@ -11,11 +11,11 @@ from app.http.json_route import DeclaredRoute, PathRoute
 from app.http.problems import ACCESS_PROBLEMS, APPROVAL_PROBLEMS, PROBLEMS, READ_PROBLEMS
 from app.http.services import services_of
 from app.ledger.access.scopes import READERS
-from app.ledger.approvals import Approval, ApprovalState
+from app.ledger.approvals import Approval
 from app.ledger.clock import now
 from app.ledger.errors import UnknownApproval
 from app.ledger.store import Ledger
-from app.schemas.approvals import ApprovalOut
+from app.schemas.approvals import ApprovalOut, ApprovalState
 from app.schemas.strict import Strict
 
 __all__ = ["router"]

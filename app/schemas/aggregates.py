@@ -18,6 +18,7 @@ __all__ = [
     "L2In",
     "MuZeroIn",
     "NamedColumns",
+    "Ratios",
     "RelativeColumnsIn",
     "VectorsIn",
 ]
@@ -34,6 +35,17 @@ Caps = TypeAliasType(
             min_length=1, max_length=MOST_COLUMNS, description="The most groups in which a user changes each column."
         ),
     ],
+)
+RatioColumns = TypeAliasType(
+    "RatioColumns",
+    Annotated[
+        list[str],
+        Field(min_length=2, max_length=2, description="The two columns of a ratio. The second one may be count."),
+    ],
+)
+Ratios = TypeAliasType(
+    "Ratios",
+    Annotated[dict[str, RatioColumns], Field(max_length=MOST_COLUMNS, description="Two columns of each ratio.")],
 )
 
 

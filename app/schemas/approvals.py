@@ -1,15 +1,36 @@
 """What is said of a request that waits for a second access key."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from typing_extensions import TypeAliasType
 
-from app.ledger.approvals import Approval, ApprovalState
+from app.ledger import approvals
+from app.ledger.approvals import Approval
 from app.schemas.ledger_record import ByOut
 from app.schemas.strict import OrAbsent, Strict
 
-__all__ = ["WAITING_RESPONSE", "ApprovalOut", "ChangeOut", "DecisionOut", "ProportionOut"]
+__all__ = [
+    "WAITING_RESPONSE",
+    "ApprovalKind",
+    "ApprovalOut",
+    "ApprovalRule",
+    "ApprovalState",
+    "ChangeOut",
+    "DecisionOut",
+    "ProportionOut",
+]
 
+ApprovalKind = TypeAliasType(
+    "ApprovalKind", Annotated[Literal["change", "release"], Field(description="What waits for another access key.")]
+)
+ApprovalState = TypeAliasType(
+    "ApprovalState", Annotated[approvals.ApprovalState, Field(description="What became of a request.")]
+)
+ApprovalRule = TypeAliasType(
+    "ApprovalRule",
+    Annotated[Literal["none", "limits", "releases"], Field(description="What waits for a second access key.")],
+)
 _PROPORTION = {"mu_squared": 0.010448747960489898, "hazard": 9.99e-06}
 _AT = "2026-11-16T12:00:00Z"
 
@@ -48,9 +69,7 @@ class ApprovalOut(Strict):
     """A request that waits for a second access key, or waited for one."""
 
     id: str = Field(title="Id", description="The id of the request.", examples=["9c2f0a7be1d44c50"])
-    kind: Literal["change", "release"] = Field(
-        title="Kind", description="A change of a budget, or a release.", examples=["change"]
-    )
+    kind: ApprovalKind = Field(title="Kind", description="A change of a budget, or a release.", examples=["change"])
     budget: str = Field(title="Budget", description="The budget that it is about.", examples=["web"])
     state: ApprovalState = Field(
         title="State",

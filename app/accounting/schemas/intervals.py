@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
+from app.schemas.aggregates import Ratios
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.mechanism import AnyMechanismIn
 from app.schemas.scalars import MOST_COLUMNS
@@ -63,17 +64,6 @@ MeanRange = TypeAliasType(
 MeanRanges = TypeAliasType(
     "MeanRanges",
     Annotated[dict[str, MeanRange], Field(max_length=MOST_COLUMNS, description="The range of each mean, by its name.")],
-)
-RatioColumns = TypeAliasType(
-    "RatioColumns",
-    Annotated[
-        list[str],
-        Field(min_length=2, max_length=2, description="The two columns of a ratio. The second one may be count."),
-    ],
-)
-Ratios = TypeAliasType(
-    "Ratios",
-    Annotated[dict[str, RatioColumns], Field(max_length=MOST_COLUMNS, description="Two columns of each ratio.")],
 )
 TotalMethod = TypeAliasType(
     "TotalMethod", Annotated[Literal["exact", "normal"], Field(description="How a total is estimated.")]

@@ -1,11 +1,12 @@
 """Requests and answers of /budgets: a limit, what is spent and what remains."""
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
 from app.ledger.lineage import MOST_LEVELS
 from app.ledger.state import Settings
+from app.schemas.approvals import ApprovalRule
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import (
     COST_EXAMPLE,
@@ -104,7 +105,7 @@ class BudgetIn(MechanismOrTables):
         "no other. It replaces the rules about half of a usual release and 10⁶. Omit it to keep it; null removes it.",
         examples=[5000.0],
     )
-    approval: Literal["none", "limits", "releases"] | None = Field(
+    approval: ApprovalRule | None = Field(
         default=None,
         title="Approval",
         description="What waits until another access key with the scope admin approves it: limits, every change of the "
@@ -185,7 +186,7 @@ class BudgetSummary(Strict):
     period_of: str | None = Field(
         title="Period of", description="The renewed budget that this one is a period of; else null.", examples=[None]
     )
-    approval: Literal["none", "limits", "releases"] = Field(
+    approval: ApprovalRule = Field(
         title="Approval", description="What another access key must approve.", examples=["none"]
     )
     limit: LimitOut = Field(title="Limit", description="What the budget allows.", examples=[_LIMIT])

@@ -4,9 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from app.ledger.state import ApprovalRule
 from app.schemas.aggregates import CAPPED, CappedIn
-from app.schemas.approvals import ChangeOut, ProportionOut
+from app.schemas.approvals import ApprovalKind, ApprovalRule, ChangeOut, ProportionOut
 from app.schemas.case_study import CASE_STUDY, WHOLE
 from app.schemas.ledger_record import ANCESTOR_ENTRIES, ByOut, EntryNameOut, ReleaseState, Renewal
 from app.schemas.strict import OrAbsent, Strict
@@ -264,9 +263,7 @@ class RequestDetails(Strict):
     """What somebody asked for, and another access key must approve: a change of the budget, or a release."""
 
     approval_id: str = Field(**_APPROVAL_ID)
-    kind: Literal["change", "release"] = Field(
-        title="Kind", description="A change of the budget, or a release.", examples=["change"]
-    )
+    kind: ApprovalKind = Field(title="Kind", description="A change of the budget, or a release.", examples=["change"])
     changes: OrAbsent[list[ChangeOut]] = Field(
         title="Changes",
         description="Of a change: each field before and after.",

@@ -9,10 +9,11 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, RootModel, Tag
+from typing_extensions import TypeAliasType
 
 from app.releases.schemas.bounds import BoundsOut
 from app.releases.schemas.stated import UNPROTECTED
-from app.schemas.aggregates import CAPPED, CappedIn
+from app.schemas.aggregates import CAPPED, CappedIn, Ratios
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.ledger_record import PaidBy, Period, Record
 from app.schemas.mechanism import AnyMechanismIn
@@ -136,7 +137,9 @@ class GridOut(Strict):
     )
 
 
-Pair = Annotated[list[str], Field(min_length=2, max_length=2)]
+ReleasedRole = TypeAliasType(
+    "ReleasedRole", Annotated[Literal["key", "count", "value"], Field(description="What a released column holds.")]
+)
 
 
 class RoundedOut(Strict):
@@ -160,7 +163,7 @@ class ReleasedColumnOut(Strict):
     """A column of the released rows."""
 
     name: str = Field(title="Name", description="Its name.", examples=["url"])
-    role: Literal["key", "count", "value"] = Field(title="Role", description="What it holds.", examples=["key"])
+    role: ReleasedRole = Field(title="Role", description="What it holds.", examples=["key"])
     kind: str = Field(title="Kind", description="How its values are written for the digest.", examples=["text"])
 
 
@@ -209,7 +212,7 @@ class _Table(Strict):
         description="The most that one unit can change in the table, and what enforced it.",
         examples=[CERTIFICATE_EXAMPLE["bounds"]],
     )
-    ratios: OrNull[dict[str, Pair]] = Field(
+    ratios: OrNull[Ratios] = Field(
         title="Ratios",
         description="The ratios that follow from the table: the names of two columns for each; count is the number of "
         "units.",

@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from pydantic import Field
+from typing_extensions import TypeAliasType
 
 from app.budgets.schemas.preview import PLANNED_EXAMPLES as CHARGE_EXAMPLES
 from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, TABLES_CERTIFICATE_EXAMPLE, AnyCertificate, ContentOut
@@ -36,6 +37,13 @@ __all__ = [
 _DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 _MOST_ROWS = 2**53
 _ANSWER = {"media_type": "application/json", "size": 812, "sha256": _DIGEST, "erased_at": None}
+Contents = TypeAliasType(
+    "Contents",
+    Annotated[
+        dict[str, ContentOut],
+        Field(max_length=MOST_TABLES, description="The digest of the rows of each table by its name."),
+    ],
+)
 
 
 class AnswerOut(Strict):
@@ -192,9 +200,8 @@ class CommitIn(Strict):
         description="The number of published rows.",
         examples=[12],
     )
-    contents: dict[str, ContentOut] | None = Field(
+    contents: Contents | None = Field(
         default=None,
-        max_length=MOST_TABLES,
         title="Contents",
         description="The digest of the rows of each table by its name, for the certificate. The only table has the "
         "empty name.",
