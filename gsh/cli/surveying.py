@@ -58,7 +58,7 @@ def survey(
     del arguments["caps"]
     arguments |= {"c_u": "survey" if c_u is None else options.c_u_of(c_u), "tau": 1 if tau is None else tau}
     arguments |= {"weights": options.columns_of(sums, None, weights)["weights"], "epsilon": epsilon, "delta": delta}
-    arguments |= {"expected_users": expected_users, "share": options.survey_part(survey_share)}
+    arguments |= {"expected_users": expected_users, "survey": options.survey_part(survey_share)}
     arguments |= {"public_keys": public_keys, "privacy_unit": unit}
     with ExitStack() as stack:
         paid = {"budget": budget, "period": period, "once": once, "description": description, "labels": labels}

@@ -1,6 +1,7 @@
 """Publishing with Spark, exactly once: on Spark 4 (classic and Connect) and 3.5 (classic).  [docs/publish-spark.md]
 
 publishing.py   publish: the steps from events to a private table in its place
+surveying.py    users by bins; survey: a noisy histogram by itself
 two_stages.py   publish with bounds that a survey chooses
 aggregates.py   the bounding as expressions of a DataFrame, with two shuffles
 tables.py       several tables of one release as one query
@@ -11,23 +12,26 @@ keepers.py      who keeps the seed and takes the commit: the service, or a file
 places.py       the folder of a release, its staging folder, and the digest of its rows
 """
 
-from typing import TYPE_CHECKING, Any
+import importlib
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from gsh.spark.publishing import publish
+    from gsh.spark.surveying import survey
 
-__all__ = ["publish"]
+__all__ = ["publish", "survey"]
+
+_MODULES: Final = {"publish": "gsh.spark.publishing", "survey": "gsh.spark.surveying"}
 
 
 def __getattr__(name: str) -> Any:
-    """Load pyspark when publish is first used: executors load only the noise."""
-    if name != "publish":
+    """Load pyspark when a name is first used: executors load only the noise."""
+    if name not in _MODULES:
         raise AttributeError(f"module 'gsh.spark' has no attribute {name!r}")
     try:
-        from gsh.spark.publishing import publish  # noqa: PLC0415
+        return getattr(importlib.import_module(_MODULES[name]), name)
     except ModuleNotFoundError as error:
         if error.name != "pyspark":
             raise
-        detail = "gsh.spark.publish needs PySpark: pip install 'gaussian-sparse-histogram[spark]'"
+        detail = f"gsh.spark.{name} needs PySpark: pip install 'gaussian-sparse-histogram[spark]'"
         raise ModuleNotFoundError(detail, name="pyspark") from None
-    return publish

@@ -52,7 +52,8 @@ from gsh.spark.tables import aggregates_of_tables, kinds_of_numbers, noised_tabl
 if TYPE_CHECKING:
     from gsh.client import Client
 
-__all__ = ["check_events", "committed_attempt", "noised", "publish", "published_at", "staged"]
+__all__ = ["check_columns", "check_events", "check_frame", "committed_attempt", "local_files"]
+__all__ += ["noised", "publish", "published_at", "staged"]
 
 
 _NO_KEYS: Mapping[str, ListedKeys] = MappingProxyType({})
@@ -114,8 +115,7 @@ def publish(
 
     ``c_u="survey"`` and the like leave bounds to a survey in the same release: the events are then read twice.
     """
-    if not hasattr(data, "schema"):
-        raise InvalidParameter("events", f"must be a DataFrame of Spark, not {type(data).__name__}")
+    check_frame(data)
     unprotected = texts("unprotected", unprotected)
     payer = payer_of(service, budget, once, period, description, labels, privacy_unit)
     folders = tuple(tables) if isinstance(tables, Mapping) else ("",)
@@ -135,7 +135,7 @@ def publish(
     used = repeated(mechanism, mechanism_of, payer)
     aim: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": used, "releases": releases}
     aim |= {"most_sigma": most_sigma, "payer": payer}
-    origin = Origin(text("user", user), data, lambda: _local_files(data))
+    origin = Origin(text("user", user), data, lambda: local_files(data))
     wanted: dict[str, Any] = {"survey": survey, "expected_users": expected_users, "weights": weights, "shares": shares}
     plan, listed, surveying = _asked(table, tables, aim, wanted, origin, salt=salt, partitions=partitions, names=names)
     if surveying is not None:
@@ -212,20 +212,31 @@ def _one(table: Mapping[str, Any], origin: Origin, **further: Any) -> tuple[Plan
 
 def check_events(events: DataFrame, plan: AnyPlan, listed: Mapping[str, ListedKeys] = _NO_KEYS) -> None:
     """Let Spark check the query without running it, before anything is charged."""
-    plan.kinds_in(kinds_of(events.schema))
-    names = [name.lower() for name in events.columns]
-    for name in plan.columns:
-        if names.count(name.lower()) > 1:
-            raise InvalidParameter("events", f"must have only one column {name}: Spark ignores the case of names")
+    check_columns(events, plan)
     if isinstance(plan, Plan):
         query = aggregates(by_user(events, plan), plan, listed_keys(events, plan, listed))
     else:
         query = aggregates_of_tables(events, plan, listed)
     query.schema  # noqa: B018 - Spark analyses it
+
+
+def check_columns(events: DataFrame, plan: AnyPlan) -> None:
+    """Refuse columns that are missing, of another kind, or there twice."""
+    plan.kinds_in(kinds_of(events.schema))
+    names = [name.lower() for name in events.columns]
+    for name in plan.columns:
+        if names.count(name.lower()) > 1:
+            raise InvalidParameter("events", f"must have only one column {name}: Spark ignores the case of names")
     checked_folders([unquote(file) for file in events.inputFiles()], plan, lambda files: _columns_of(events, files))
 
 
-def _local_files(events: DataFrame) -> list[str]:
+def check_frame(events: object) -> None:
+    """Refuse what is not a DataFrame."""
+    if not hasattr(events, "sparkSession"):
+        raise InvalidParameter("events", f"must be a DataFrame of Spark, not {type(events).__name__}")
+
+
+def local_files(events: DataFrame) -> list[str]:
     return [unquote(re.sub("^file:(//)?", "", file)) for file in events.inputFiles() if file.startswith("file:")]
 
 

@@ -5,38 +5,32 @@ survey    a query per table, noise on every bin, the bounds; the keeper records 
 stage, finish, commit, place      as without a survey (publishing.py), with the chosen plan in the attempt
 """
 
-import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
 
 from gsh.arguments import text
 from gsh.certificate import Certificate, certificate
 from gsh.certificate_words import NOISE_FROM_A_SEED
 from gsh.errors import InvalidParameter
-from gsh.events.plan import Plan
 from gsh.events.public_keys import ListedKeys
 from gsh.events.published import Published
-from gsh.events.surveys.histograms import Counts, counted, survey_query
 from gsh.events.surveys.keeping import Keeper, KeptByService, KeptHere
 from gsh.events.surveys.result import Survey
 from gsh.events.surveys.surveying import Decided, Surveying
 from gsh.events.tables import plan_from_json
 from gsh.events.terms import Payer, Terms
-from gsh.spark.aggregates import by_user, kinds_of, quoted
 from gsh.spark.keepers import ENGINE, Opening
 from gsh.spark.needs import check_needs
 from gsh.spark.places import Place
-from gsh.spark.public_keys import listed_keys
 from gsh.spark.publishing import committed_attempt, published_at, staged
+from gsh.spark.surveying import survey_counts
 from gsh.surveyed import SurveyStatement
 
-__all__ = ["publish_after_survey", "survey_counts"]
+__all__ = ["publish_after_survey"]
 
 
 def publish_after_survey(
@@ -131,31 +125,3 @@ def _released(place: Place, surveying: Surveying) -> Published | None:
         raise InvalidParameter("to", "must be a new place: it exists already; choose another folder")
     place.remove(place.staging)
     return published_at(place, plan, said, place.rows(place.folder), is_replayed=True)
-
-
-def survey_counts(events: DataFrame, surveying: Surveying, listed: Mapping[str, ListedKeys]) -> Counts:
-    """The true numbers of users in all bins. They are raw data."""
-    rows, plans = by_user(events, surveying.plan), surveying.tables
-    kinds = surveying.plan.kinds_in(kinds_of(rows.schema))
-    found: Counts = {}
-    for name, asks in surveying.asks.items():
-        records = _of_listed(rows, plans[name], listed_keys(events, plans[name], listed, name))
-        view = f"gsh_survey_{secrets.token_hex(8)}"
-        records.createOrReplaceTempView(view)
-        try:
-            query = survey_query(plans[name], asks, kinds, "spark", view)
-            answered: Iterable[Any] = events.sparkSession.sql(query).collect()
-        finally:
-            with suppress(Exception):
-                events.sparkSession.catalog.dropTempView(view)
-        found[name] = counted(plans[name], asks, (tuple(row) for row in answered))
-    return found
-
-
-def _of_listed(rows: DataFrame, plan: Plan, keys: DataFrame | None) -> DataFrame:
-    """The records of listed groups. A missing part of a key is a value of its own."""
-    if keys is None:
-        return rows
-    keys = keys.toDF(*(f"_listed{place}" for place in range(len(plan.by))))
-    same = [quoted(name).eqNullSafe(F.col(f"_listed{place}")) for place, name in enumerate(plan.by)]
-    return rows.join(F.broadcast(keys), same, "left_semi")

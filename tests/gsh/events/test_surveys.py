@@ -23,6 +23,7 @@ from gsh.events.surveys.histograms import counted as added_up
 from gsh.events.surveys.histograms import survey_query
 from gsh.events.surveys.keeping import KeptHere
 from gsh.events.surveys.surveying import surveying_of
+from gsh.histogram.entropy import stream
 from tests.gsh.events.tables import NASTY, NASTY_PLAN, as_events, draws, made_up
 from tests.reference.bounding import surveyed
 
@@ -117,6 +118,21 @@ def test_the_choice_follows_from_what_is_published_and_public_alone() -> None:
     assert other.choices(published.survey.histograms) == published.survey.choices
     assert other.choices(again.survey.histograms) == again.survey.choices
     assert all(choice.is_default for *_, choice in again.survey.choices)
+
+
+def test_the_same_noisy_histograms_decide_the_same_whatever_the_events_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also the number of users is private: the rule must not read it, as a scale or to see whether they are enough."""
+    surveying = two_stages_surveying()
+    truths = [{"": [np.full(len(each.bins), users) for each in surveying.histograms]} for users in (0, 10**7)]
+    noisy = surveying.drawn(
+        {"": [np.arange(len(each.bins))[::-1] * 500 for each in surveying.histograms]}, stream(bytes(32))
+    )
+    monkeypatch.setattr("gsh.events.surveys.surveying.drawn", lambda *_: noisy)
+
+    few, many = (surveying.decided(true, bytes(32)) for true in truths)
+
+    assert not any(choice.is_default for *_, choice in few.choices)
+    assert (few.choices, few.plan, few.statement, few.terms) == (many.choices, many.plan, many.statement, many.terms)
 
 
 def two_stages_surveying() -> Any:

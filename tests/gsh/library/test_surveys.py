@@ -1,13 +1,17 @@
 """A survey in front of the library's functions: they say what the core says, and errors name the parameter."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from scipy.special import ndtr
 
 import gsh
 from gsh.accounting.accountings import ADD_DELTAS, EXACT, at_delta, at_epsilon
-from gsh.accounting.mechanism import Joint, Surveyed
+from gsh.accounting.mechanism import AnyMechanism, Joint, Surveyed
 
 MECHANISM = gsh.Mechanism(c_u=16, tau_star=93.0, sigma=17.1)
 SHARE = gsh.SurveyShare(0.01)
@@ -102,3 +106,52 @@ def test_several_tables_of_public_groups_share_what_a_survey_leaves() -> None:
     assert after.privacy.delta <= 1e-6
     for name, table in after.tables.items():
         assert table.sigma == pytest.approx(plain.tables[name].sigma / 0.9**0.5, rel=1e-9)
+
+
+@pytest.mark.slow
+def test_an_adversary_who_attains_delta_never_exceeds_it() -> None:
+    """The rule takes C_u = 1 if the noisy bin is small, else C_u = 2, so that the user's groups are at τ or far above.
+
+    Everything is drawn by the release itself: 10⁶ times with the user, and as often without.
+    """
+    delta, draws = 0.05, 10**6
+    plan = gsh.calibrate(c_u=64, epsilon=1, delta=delta, survey=gsh.SurveyShare(0.3)).survey
+    assert plan is not None
+    tables = [gsh.calibrate(c_u=c_u, epsilon=1, delta=delta, survey=plan).mechanism for c_u in (1, 2)]
+    mu, y = math.sqrt(plan.mu_squared), -math.expm1(-plan.hazard)
+    ends = np.linspace(-5, 20, 2501)  # the rule breaks where the noise of the table costs as much as its threshold
+    hardest = ends[np.argmin(np.abs(ndtr(mu / 2 - ends / mu) - np.exp(ends) * ndtr(-mu / 2 - ends / mu) - y))]
+
+    rates = [_caught(plan.survey[0], tables, 1 - hardest, draws, is_in=is_in) for is_in in (True, False)]
+
+    shown = rates[0] - math.e * rates[1]
+    error = math.sqrt((rates[0] + math.e**2 * rates[1]) / draws)
+    assert 5 * error < 0.1 * delta
+    assert 0.9 * delta < shown < delta + 5 * error
+    fixed = {"survey": gsh.PlainGaussian(c_u=1, sigma=plan.survey[0].sigma), "table": tables[0]}
+    assert shown > gsh.exact(fixed, epsilon=1).delta  # a choice that follows the survey costs more than a fixed one
+
+
+def _caught(
+    survey: gsh.SurveyNoise, tables: Sequence[gsh.Mechanism], split: float, draws: int, *, is_in: bool
+) -> float:
+    """How often the output is in the event that distinguishes best."""
+    many, places = 10**6, np.arange(draws)
+    loss = _losses(gsh.PlainGaussian(c_u=1, sigma=survey.sigma), places, many, is_in=is_in)
+    few, rest = places[loss < split], places[loss >= split]
+    shown = len(_released(tables[0], few, 1)) if is_in else 0
+    rows = _losses(tables[1], np.arange(2 * len(rest)), many, is_in=is_in).reshape(-1, 2).sum(1)
+    return float(shown + np.sum(loss[rest] + rows > 1)) / draws
+
+
+def _losses(mechanism: AnyMechanism, keys: np.ndarray, count: int, *, is_in: bool) -> np.ndarray:
+    noisy = _released(mechanism, keys, count + is_in)
+    return (noisy - count - 0.5) / mechanism.sigma**2
+
+
+def _released(mechanism: AnyMechanism, keys: np.ndarray, count: int) -> np.ndarray:
+    public = "posted" if isinstance(mechanism, gsh.PlainGaussian) else None
+    table = pa.table({"key": keys, "count": np.full(len(keys), count)})
+    found = gsh.release(mechanism, table, key_columns=["key"], count_column="count", public_keys=public)
+    noisy: np.ndarray = found["count"].to_numpy()
+    return noisy

@@ -10,11 +10,13 @@ import pytest
 
 import gsh
 from gsh.errors import InvalidParameter
+from gsh.events.plan import make_plan
 from gsh.events.surveys.asked import Asks
 from gsh.events.surveys.keeping import KeptByService, KeptHere
 from gsh.events.surveys.surveying import Surveying, surveying_of
 from gsh.spark import two_stages
 from gsh.spark.places import Place
+from gsh.spark.surveying import survey_counts
 from tests.app.process import Service
 from tests.gsh.events.tables import NASTY, NASTY_PLAN, as_events, made_up
 from tests.gsh.spark.test_exactly_once import Stopped, stopped_at, unreadable
@@ -32,7 +34,7 @@ ASKED |= {"delta": 1e-6, "survey": gsh.SurveyShare(0.2), "partitions": 2}
 def counted(events: "DataFrame", plan: Any, columns: tuple[str, ...]) -> list[list[int]]:
     surveying = surveying_of(plan, {"": Asks(True, columns)}, {"epsilon": 1, "delta": 1e-6})
     assert surveying is not None
-    return [each.tolist() for each in two_stages.survey_counts(events, surveying, {})[""]]
+    return [each.tolist() for each in survey_counts(events, surveying, {})[""]]
 
 
 def test_the_nasty_table_is_counted_as_by_the_reference(read: Read) -> None:
@@ -129,3 +131,25 @@ def test_several_tables_with_a_list_of_public_keys_are_counted_each(read: Read, 
     (true,) = surveyed(as_events(EVENTS), plan, [], [(key,) for key in range(10)])
     assert max(abs(a - b) for a, b in zip(histogram.users, true, strict=True)) < 6 * histogram.sigma
     assert {name: len(table) for name, table in published.tables.items()} == {"by_url": 10, "by_seconds": 25}
+
+
+def test_a_survey_alone_is_a_release_of_public_bins_charged_once(read: Read, service: Service) -> None:
+    asked: dict[str, Any] = {name: ASKED[name] for name in ("user", "by", "sums", "epsilon", "delta", "survey")}
+    local = gsh.spark.survey(read(EVENTS), **asked)
+    with gsh.Client(service.url) as client:
+        client.budgets.put("spark-surveys", epsilon=1, delta=1e-6)
+        paid = asked | {"service": client, "budget": "spark-surveys", "once": "spark-survey-1"}
+        first = gsh.spark.survey(read(EVENTS), **paid)
+        again = gsh.spark.survey(unreadable(read(EVENTS)), **paid)
+        spent = client.budgets["spark-surveys"].spent
+
+    plan = make_plan(user="user_id", by="url", c_u=1, salt="0" * 32)
+    (true,) = surveyed(as_events(EVENTS), plan.to_json(), [])
+    for found in (local, first):
+        groups = found.histograms[0]
+        assert max(abs(a - b) for a, b in zip(groups.users, true, strict=True)) < 6 * groups.sigma
+        assert found.certificate.described["groups"].bounds.enforced_by == "gsh.spark"
+    assert (again.histograms, again.choices, again.is_replayed) == (first.histograms, first.choices, True)
+    assert (spent.releases, spent.hazard) == (1, 0)
+    with pytest.raises(InvalidParameter, match=r"^events: must be a DataFrame"):
+        gsh.spark.survey(EVENTS, **asked)  # type: ignore[arg-type]
