@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from docs.generate import change_picture, command_reference, import_picture, meaning_page
+from docs.generate import bounds_pictures, change_picture, command_reference, import_picture, meaning_page
 from docs.generate.real_releases_page import REAL_RELEASES, releases_text, shown_releases
 from docs.generate.settings_table import OPERATIONS, settings_table, shown_settings_table
 from docs.generate.transcripts import TOUR, with_answers
@@ -14,6 +14,8 @@ def main() -> None:
     """What needs no service first. Each document with answers has a service, and so a ledger, of its own."""
     for picture in (change_picture, import_picture):
         picture.FIGURE.write_text(picture.drawn())
+    for name, text in bounds_pictures.drawn().items():
+        bounds_pictures.FIGURES[name].write_text(text)
     REAL_RELEASES.write_text(REAL_RELEASES.read_text().replace(shown_releases(), releases_text()))
     meaning_page.MEANING.write_text(meaning_page.written(meaning_page.MEANING.read_text()))
     OPERATIONS.write_text(OPERATIONS.read_text().replace(shown_settings_table(), settings_table()))

@@ -21,15 +21,20 @@ __all__ = ["commands"]
 commands = typer.Typer()
 
 WARNING = (
-    "This is not private: it is computed from true counts. If you choose C_u, τ or columns from it, the certificate "
-    "does not cover that choice. Say so: gsh publish --unprotected 'c_u chosen from a preview'"
+    "This is not private: it is computed from true counts. If you choose C_u, τ, columns or clips from it, the "
+    "certificate does not cover that choice. Say so: gsh publish --unprotected 'c_u chosen from a preview'"
 )
 LEGEND = {
     "groups": "the expected number of published groups",
     "kept": "the share of the volume that C_u keeps; the volume is the number of pairs of a user and a group",
     "published": "the expected share of the volume that is in published groups",
 }
-_WIDTH = 30
+LEGEND_OF_CLIPS = {
+    "clipped": "the share of kept pairs whose value is outside of the clip",
+    "bias": "how much C_u and the clip change the total of all groups, as a share of the total of absolute values",
+    "noise": "the standard deviation of the noise on the sum of one group",
+}
+_WIDTH, _MANY = 30, 1000
 
 
 @commands.command(
@@ -57,7 +62,10 @@ def preview(
     force: options.Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """How many groups, and how much of the volume, each C_u would publish. It is for the owner's eyes, not private."""
+    """What each C_u would publish, and what clips of sums would do. It is for the owner's eyes, not private.
+
+    For each column of --sum, --mean and --events: the given clip and others around it, at each C_u.
+    """
     from gsh.duckdb.previewing import preview as measured  # noqa: PLC0415 - loads DuckDB
 
     try:
@@ -84,12 +92,14 @@ def preview(
         ]
         for each in kept
     ]
-    show(
-        {"warning": WARNING, "kept": [asdict(each) for each in kept]},
-        Sheet(("c_u", "sigma", "tau_star", *LEGEND, ""), rows, frozenset(range(6))),
-        as_json=as_json,
-    )
-    for name, meaning in LEGEND.items():
+    clips = _clip_rows(kept)
+    sheets = [Sheet(("c_u", "sigma", "tau_star", *LEGEND, ""), rows, frozenset(range(6)))]
+    sheets += [
+        Sheet(("c_u", "clip", *LEGEND_OF_CLIPS), of_column, frozenset(range(5)), column)
+        for column, of_column in clips.items()
+    ]
+    show({"warning": WARNING, "kept": [asdict(each) for each in kept]}, *sheets, as_json=as_json)
+    for name, meaning in (LEGEND | (LEGEND_OF_CLIPS if clips else {})).items():
         note(f"{name}: {meaning}")
     note(f"gsh: {WARNING}")
 
@@ -156,6 +166,16 @@ def bound(
         sys.stdout.write(query)
 
 
+def _clip_rows(kept: "tuple[Kept, ...]") -> dict[str, list[list[str]]]:
+    """Of each column, a row for each C_u and clip."""
+    found: dict[str, list[list[str]]] = {}
+    for at in kept:
+        for each in at.clips:
+            cells = [str(at.c_u), f"{each.lower:g} to {each.upper:g}", f"{each.clipped:.2%}", f"{each.bias:.1%}"]
+            found.setdefault(each.column, []).append([*cells, f"{each.noise:,.{0 if each.noise >= _MANY else 3}f}"])
+    return found
+
+
 def page(kept: "tuple[Kept, ...]", facts: Mapping[str, str]) -> str:
     """A page that needs nothing else: the warning, what was asked, the table, and bars for groups and volume."""
     rows = "\n".join(
@@ -165,20 +185,24 @@ def page(kept: "tuple[Kept, ...]", facts: Mapping[str, str]) -> str:
         f"<td>{each.published:.1%}{_bar(each.published / _largest(one.published for one in kept))}</td></tr>"
         for each in kept
     )
-    heads = "".join(f'<th scope="col">{name}</th>' for name in ("C_u", "σ", "τ*", *LEGEND))
+    heads = _heads("C_u", "σ", "τ*", *LEGEND)
+    clips = _clip_rows(kept)
+    tables = "\n".join(_clip_table(column, of_column) for column, of_column in clips.items())
     asked = ", ".join(f"{name} <b>{html.escape(value)}</b>" for name, value in facts.items())
-    legend = "\n".join(f"<dt>{name}</dt><dd>{meaning}</dd>" for name, meaning in LEGEND.items())
+    named = LEGEND | (LEGEND_OF_CLIPS if clips else {})
+    legend = "\n".join(f"<dt>{name}</dt><dd>{meaning}</dd>" for name, meaning in named.items())
     return f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Preview: C_u, groups and volume</title>
+<title>Preview: C_u, groups, volume and clips</title>
 <style>
   :root {{ color-scheme: light dark }}
   body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 48rem; margin: 2rem auto; padding: 0 1rem }}
   div {{ overflow-x: auto }}
   table {{ border-collapse: collapse; width: 100% }}
   th, td {{ padding: 0.25rem 0.5rem; text-align: right; vertical-align: top; border-bottom: 1px solid #8888 }}
+  td {{ white-space: nowrap }}
   svg {{ display: block; width: 100%; height: 0.4rem }}
   strong {{ border-left: 4px solid #d33; padding-left: 0.75rem; display: block }}
   dt {{ font-weight: bold }}
@@ -195,11 +219,23 @@ def page(kept: "tuple[Kept, ...]", facts: Mapping[str, str]) -> str:
 </tbody>
 </table>
 </div>
+{tables}
 <dl>
 {legend}
 </dl>
 </html>
 """
+
+
+def _heads(*names: str) -> str:
+    return "".join(f'<th scope="col">{name}</th>' for name in names)
+
+
+def _clip_table(column: str, rows: list[list[str]]) -> str:
+    body = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    heads = _heads("C_u", "clip", *LEGEND_OF_CLIPS)
+    title = f"<h2>Clips of {html.escape(column)}</h2>"
+    return f"{title}\n<div>\n<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n</div>"
 
 
 def _largest(numbers: Iterable[float]) -> float:

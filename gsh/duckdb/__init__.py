@@ -12,6 +12,7 @@ written.py      results, written to their file or folder
 surveying.py    users by bins; survey: a noisy histogram by itself
 two_stages.py   publish with bounds that a survey chooses
 previewing.py   preview: how much of the events each C_u keeps, for the owner's eyes
+clipping.py     what clips and C_u do to sums, for the preview
 workspace.py    a connection and a private folder that nothing outlives
 """
 

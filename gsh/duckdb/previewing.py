@@ -1,4 +1,4 @@
-"""How much of the events each C_u keeps, from the true counts: for the owner's eyes. It is not private."""
+"""How much of the events each C_u keeps, and what clips do to sums: for the owner's eyes. It is not private."""
 
 import math
 import os
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import duckdb
 import numpy as np
 
-from gsh.accounting.mechanism import Mechanism
+from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.arguments import Integer, Real, integer, is_several
 from gsh.duckdb.aggregates import Query, answered
+from gsh.duckdb.clipping import Clip, clips_of, clips_query
 from gsh.duckdb.sources import Events, Source, open_source
 from gsh.duckdb.workspace import workspace
 from gsh.errors import InvalidParameter
@@ -36,6 +37,8 @@ class Kept:
     """The share of all pairs that C_u keeps."""
     published: float
     """The expected share of all pairs that is in published groups."""
+    clips: tuple[Clip, ...]
+    """Of each column, the given bounds and others around them."""
 
 
 def preview(
@@ -57,11 +60,13 @@ def preview(
     connection: duckdb.DuckDBPyConnection | None = None,
     memory_limit: str | None = None,
     temporary: str | os.PathLike[str] | None = None,
+    _salt: str | None = None,
     _buckets: int | None = None,
 ) -> tuple[Kept, ...]:
-    """Groups and volume at each C_u. Sums, events and means take a share of the noise, so they count here too.
+    """Groups and volume at each C_u, and what the bounds of sums, events and means do there, and other bounds.
 
-    If you choose C_u from it, say so in ``unprotected``: no ε covers the choice.
+    The columns take a share of the noise, so they count here too. If you choose C_u or a clip from it, say so in
+    ``unprotected``: no ε covers the choice.
     """
     if not is_several(c_u):
         raise InvalidParameter("c_u", "must be a list of integers")
@@ -69,26 +74,36 @@ def preview(
     if not choices:
         raise InvalidParameter("c_u", "must have at least one number")
     common = {"user": user, "by": by, "sums": sums, "events": events, "units": units, "tau": tau, "types": types}
-    common |= {"means": means, "salt": new_salt()}
+    common |= {"means": means, "salt": _salt or new_salt()}
     plans = [make_plan(**common, c_u=each, caps=_within(caps, each)) for each in choices]  # type: ignore[arg-type]
     mechanisms = [terms_for(plan, epsilon=epsilon, delta=delta).only for plan in plans]
     with workspace(memory_limit, None, temporary) as space:
         source = open_source(space, data, plans[0], connection)
-        query = _counts(plans[0], source, choices)
-        (table,) = answered(space, source, user, [query], lambda _progress: None, _buckets)
+        queries = [_counts(plans[0], source, choices)]
+        if plans[0].measures:
+            queries.append(clips_query(plans, source))
+        table, *clipped = answered(space, source, user, queries, lambda _progress: None, _buckets)
+    deviations = [_deviations(each) for each in mechanisms]
+    clips = clips_of(plans, deviations, clipped[0]) if clipped else [()] * len(plans)
     every = max(int(table["c0"].to_numpy().sum()), 1)
     kept = []
-    for plan, mechanism in zip(plans, mechanisms, strict=True):
+    for plan, mechanism, of_columns in zip(plans, mechanisms, clips, strict=True):
         assert isinstance(mechanism, Mechanism)
         counts = table[f"c{plan.c_u}"].to_numpy()
         counts = counts[counts >= max(plan.tau, 1)].astype(np.float64)
         chance = _chance(counts, mechanism.tau_star, mechanism.sigma)
         all_pairs = table[f"c{plan.c_u}"].to_numpy().sum()
         published = math.fsum(counts * chance) / every
+        bounded = float(all_pairs) / every
         kept.append(
-            Kept(plan.c_u, mechanism.sigma, mechanism.tau_star, math.fsum(chance), float(all_pairs) / every, published)
+            Kept(plan.c_u, mechanism.sigma, mechanism.tau_star, math.fsum(chance), bounded, published, of_columns)
         )
     return tuple(kept)
+
+
+def _deviations(mechanism: AnyMechanism) -> list[float]:
+    matrix = () if mechanism.aggregates is None else mechanism.aggregates.covariance
+    return [math.sqrt(row[place]) for place, row in enumerate(matrix)]
 
 
 def _counts(plan: Plan, source: Source, choices: Sequence[int]) -> Query:

@@ -132,9 +132,10 @@ def _bounded(plan: Plan, kinds: Mapping[str, Kind], sql: Dialect, source: str) -
 
 
 def ranked_query(plan: Plan, kinds: Mapping[str, Kind], dialect: str, source: str) -> str:
-    """One row per user and group, with ``_place``: from which C_u on the user counts in the group."""
+    """One row per user and group, with the measures and ``_place``: from which C_u on the user counts in the group."""
     sql = dialect_named(dialect)
-    return _with(sql, _ranked(plan, kinds, sql, source), _select([*_inner(plan)[0], "_place"], "_ranked"))
+    keys, sums = _inner(plan)
+    return _with(sql, _ranked(plan, kinds, sql, source), _select([*keys, *sums, "_place"], "_ranked"))
 
 
 def users_query(plan: Plan, kinds: Mapping[str, Kind], dialect: str, source: str) -> str:

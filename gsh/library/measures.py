@@ -16,7 +16,7 @@ doubles that has all of it.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -29,7 +29,7 @@ from gsh.histogram.meanings import ColumnMeaning
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ARGUMENTS", "CENTRED", "COUNT", "Measure", "MeasureKind", "Ratio", "measures_of", "ratios_of"]
+__all__ = ["ARGUMENTS", "CENTRED", "COUNT", "MOST_UNITS", "Measure", "MeasureKind", "Ratio", "measures_of", "ratios_of"]
 
 MeasureKind: TypeAlias = Literal["sum", "events", "mean"]
 
@@ -42,7 +42,8 @@ COUNT: Final = "count"
 CENTRED: Final = centred("")
 """How the column of a mean ends."""
 
-_MOST_UNITS = 2**52
+MOST_UNITS = 2**52
+"""So large may a bound be, in units: then sums stay within 2⁵³."""
 _UNIT_EXPONENTS = 60
 _POWERS_OF_TEN = {float(f"1e-{digits}"): digits for digits in range(1, 13)}
 _INTEGER_DIGITS = 19
@@ -150,6 +151,11 @@ class Measure:
         """What one user adds to one group at least and at most: doubles, farther apart if need be."""
         least, most = self.steps
         return double_below(least * self._step), double_above(most * self._step)
+
+    def between(self, least: int, most: int) -> "Measure":
+        """What a user adds to a group with other bounds, in units; not centred, and without a cap."""
+        kind: MeasureKind = "events" if self.kind == "events" else "sum"
+        return replace(self, kind=kind, lower=least * self.scale, upper=most * self.scale, groups=None)
 
     def numbers(self, steps: "pa.Array") -> "pa.Array":
         """Integers in steps as numbers: integers, doubles or decimals, exactly. They are at most 2⁵³."""
@@ -281,14 +287,14 @@ def _measure(name: str, kind: MeasureKind, bounds: object, unit: object, cap: ob
     if cap is not None and not 1 <= cap <= c_u:
         raise InvalidParameter(f"caps/{name}", "must be from 1 to c_u")
     made = Measure(name, kind, lower, upper, scale, cap)
-    if max(abs(made.least), abs(made.most)) > _MOST_UNITS:
+    if max(abs(made.least), abs(made.most)) > MOST_UNITS:
         raise InvalidParameter(pointer, "must stay within 2^52 units: sums could leave 2^53; take a larger unit")
     if made.least > made.most:
         raise InvalidParameter(pointer, "must have a whole number of units between the bounds")
     if kind == "mean":
         if made.least == made.most:
             raise InvalidParameter(pointer, "must have bounds that are at least one unit apart")
-        if made.most - made.least > _MOST_UNITS:
+        if made.most - made.least > MOST_UNITS:
             raise InvalidParameter(
                 pointer, "must be at most 2^52 units wide, as sums stay within 2^53; take a larger unit"
             )

@@ -61,6 +61,11 @@ class DrawnHistogram:
         """The standard deviation of the noise."""
         return self.stated.noise.sigma
 
+    def intervals(self, level: float) -> tuple[tuple[float, float], ...]:
+        """For each bin an interval that covers the true number of users with this probability."""
+        reach = self.sigma * NormalDist().inv_cdf((1 + level) / 2)
+        return tuple((max(n - reach, 0.0), max(n + reach, 0.0)) for n in self.users)
+
     def to_json(self) -> dict[str, Any]:
         return self.stated.to_json() | {"users": list(self.users)}
 

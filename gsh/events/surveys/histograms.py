@@ -22,7 +22,7 @@ from gsh.events.kinds import Kind
 from gsh.events.plan import Plan
 from gsh.events.surveys.asked import Asks
 from gsh.events.tables import AnyPlan
-from gsh.library.measures import Measure, MeasureKind
+from gsh.library.measures import Measure
 
 __all__ = ["Counts", "Wanted", "counted", "survey_query", "wanted"]
 
@@ -65,7 +65,8 @@ def _of_table(name: str, plan: Plan, asks: Asks) -> list[Wanted]:
 def survey_query(plan: Plan, asks: Asks, kinds: Mapping[str, Kind], dialect: str, source: str) -> str:
     """Rows ``_bin0``, ``_bin1`` …, ``_users``: so many users are in these bins of the histograms of the table."""
     measures = _asked(plan, asks)
-    counting = replace(plan, measures=tuple(map(_unclipped, measures)))
+    # From 0 to the end of the last bin: what is beyond is in the last bin too.
+    counting = replace(plan, measures=tuple(each.between(0, 2 ** (_bins_of(each) - 1)) for each in measures))
     numbers = [("_groups", BINS)] if asks.c_u else []
     numbers += [(f"_sum{j}", _bins_of(each)) for j, each in enumerate(measures, 1)]
     bins = ", ".join(f"{_bin(name, count)} AS _bin{j}" for j, (name, count) in enumerate(numbers))
@@ -89,12 +90,6 @@ def _asked(plan: Plan, asks: Asks) -> list[Measure]:
 
 def _bins_of(measure: Measure) -> int:
     return BINS if measure.kind == "events" else _BINS_OF_A_SUM
-
-
-def _unclipped(measure: Measure) -> Measure:
-    """From 0 to the end of the last bin: what is beyond is in the last bin too."""
-    kind: MeasureKind = "events" if measure.kind == "events" else "sum"  # a mean is not centred here
-    return replace(measure, kind=kind, lower=0.0, upper=2.0 ** (_bins_of(measure) - 1) * measure.scale, groups=None)
 
 
 def _bin(number: str, bins: int) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 from gsh.arguments import Real, real
@@ -46,11 +45,7 @@ class Survey:
         """For each bin of each histogram an interval that covers the true number of users with this probability."""
         if not 0 < real("level", level) < 1:
             raise InvalidParameter("level", "must be greater than 0 and less than 1")
-        reach = NormalDist().inv_cdf((1 + real("level", level)) / 2)
-        return tuple(
-            tuple((max(n - reach * each.sigma, 0.0), max(n + reach * each.sigma, 0.0)) for n in each.users)
-            for each in self.histograms
-        )
+        return tuple(each.intervals(real("level", level)) for each in self.histograms)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -110,7 +110,7 @@ def test_a_pattern_that_the_shell_has_expanded_is_explained(events: Path, tmp_pa
 
 def test_the_preview_warns_and_agrees_with_its_page(events: Path, tmp_path: Path) -> None:
     page = tmp_path / "preview.html"
-    asked = f"preview {events} {PLAN} --c-u 1,4,100000000 --epsilon 1 --delta 1e-6 --html {page}"
+    asked = f"preview {events} {PLAN} --c-u 1,4,100000000 --epsilon 1 --delta 1e-6 --html {page} --events views=4"
     ran, plain = run(f"{asked} --json"), run(f"{asked} --force")
 
     kept = ran.document["kept"]
@@ -125,6 +125,11 @@ def test_the_preview_warns_and_agrees_with_its_page(events: Path, tmp_path: Path
     for each in kept:
         assert f"{each['bounded']:.1%}" in text
         assert f"{each['bounded']:.1%}" in plain.text
+        clips = [one for one in each["clips"] if one["column"] == "views"]
+        assert [one["upper"] for one in clips] == [1, 2, 4, 8, 16]
+        assert sorted(one["clipped"] for one in clips) == [one["clipped"] for one in reversed(clips)]
+    everything = [f"{one['bias']:.1%}" for one in kept[-1]["clips"]]  # that of the others depends on their lots
+    assert all(bias in text and bias in plain.text for bias in everything)
 
 
 def test_bound_prints_a_query_that_runs(events: Path) -> None:

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given, settings
 
 import gsh
-from gsh.duckdb import previewing
 from gsh.duckdb.aggregates import Query, aggregated, answered
+from gsh.duckdb.previewing import preview
 from gsh.duckdb.sources import open_source
 from gsh.duckdb.workspace import workspace
 from gsh.errors import EventsError
@@ -352,9 +352,7 @@ PAIRS = {"user": "user_id", "by": ["url", "day"], "salt": SALT}
 
 def test_a_preview_agrees_with_the_reference_at_once_and_in_buckets() -> None:
     asked = {"user": "user_id", "by": ["url", "day"], "c_u": [1, 3, 9], "epsilon": 5, "delta": 0.1}
-    with pytest.MonkeyPatch.context() as patch:  # the salt is new for each preview
-        patch.setattr(previewing, "new_salt", lambda: SALT)
-        at_once, in_buckets = (previewing.preview(EVENTS, **asked, _buckets=buckets) for buckets in (None, 4))
+    at_once, in_buckets = (preview(EVENTS, **asked, _salt=SALT, _buckets=buckets) for buckets in (None, 4))
 
     assert in_buckets == at_once
     assert 0 < at_once[0].bounded < at_once[1].bounded < at_once[2].bounded
@@ -365,6 +363,45 @@ def test_a_preview_agrees_with_the_reference_at_once_and_in_buckets() -> None:
         assert kept.bounded == pytest.approx(sum(counts) / pairs)
         assert kept.groups == pytest.approx(sum(chances))
         assert kept.published == pytest.approx(sum(map(math.prod, zip(counts, chances, strict=True))) / pairs)
+
+
+def test_a_preview_of_clips_agrees_with_the_reference_at_once_and_in_buckets() -> None:
+    asked: dict[str, Any] = {"user": "user_id", "by": ["url", "day"], "sums": {"likes": (0, 2)}, "events": {"rows": 3}}
+    asked |= {"means": {"seconds": (8, 16)}, "units": {"seconds": 0.5}, "epsilon": 5, "delta": 0.1}
+
+    at_once, in_buckets = (preview(EVENTS, **asked, c_u=[2, 50], _salt=SALT, _buckets=n) for n in (None, 4))
+
+    assert in_buckets == at_once
+    everything = {"likes": (-(2**40), 2**40), "rows": (0, 2**40), "seconds": (0, 2**40)}
+    true = {name: added(name, ends, 10**6) for name, ends in everything.items()}
+    for kept in at_once:
+        assert [each.column for each in kept.clips] == ["likes"] * 4 + ["rows"] * 4 + ["seconds"] * 5
+        assert {each.upper for each in kept.clips if each.column == "rows"} == {1, 3, 6, 12}
+        for each in kept.clips:
+            unit = 0.5 if each.column == "seconds" else 1
+            total = added(each.column, (each.lower, each.upper), kept.c_u)
+            assert each.bias == pytest.approx((total - true[each.column]) / true[each.column])
+            # One unit more: so many units more, as many values are above.
+            above = (added(each.column, (each.lower, each.upper + unit), kept.c_u) - total) / unit
+            below = (total - added(each.column, (each.lower - unit, each.upper), kept.c_u)) / unit
+            assert each.clipped == pytest.approx((above + below) / pairs(kept.c_u))
+    for c_u, few in zip((2, 50), at_once, strict=True):
+        (half,) = (each for each in few.clips if (each.column, each.upper) == ("likes", 1.0))
+        only = preview(EVENTS, **asked | {"sums": {"likes": (0, 1)}}, c_u=[c_u])[0]
+        assert half.noise == pytest.approx(next(each for each in only.clips if each.upper == 1.0).noise)
+
+
+def added(column: str, ends: tuple[float, float], c_u: int) -> float:
+    """The total of a column over all kept pairs, by the reference."""
+    unit = 0.5 if column == "seconds" else 1
+    arguments = {"events": {"rows": int(ends[1])}} if column == "rows" else {"sums": {column: ends}}
+    units = {"units": {"seconds": unit}} if column == "seconds" else {}
+    plan = make_plan(**PAIRS, **arguments, **units, c_u=c_u)
+    return sum(row[1] for row in bounded(as_events(EVENTS), plan.to_json()).values()) * unit
+
+
+def pairs(c_u: int) -> int:
+    return sum(row[0] for row in bounded(as_events(EVENTS), make_plan(**PAIRS, c_u=c_u).to_json()).values())
 
 
 def test_events_that_do_not_fit_the_memory_at_once_go_to_buckets() -> None:
