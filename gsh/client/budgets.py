@@ -13,9 +13,11 @@ from gsh.client.decoding import decoded
 from gsh.client.encoding import (
     AS_NAMED,
     IN_A_MECHANISM,
+    ChargedLike,
     MechanismOrJson,
     ReleaseLike,
     ReleaseOptions,
+    charged_json,
     in_period,
     in_tables,
     mechanism_json,
@@ -137,7 +139,7 @@ class Budgets(Collection[M]):
     def preview(
         self,
         id: str,  # noqa: A002
-        mechanism: ReleaseLike | Sequence[MechanismOrJson],
+        mechanism: ChargedLike | Sequence[MechanismOrJson],
         *,
         period: str | None = None,
     ) -> Operation[Preview]:
@@ -148,7 +150,7 @@ class Budgets(Collection[M]):
         if isinstance(mechanism, Sequence):
             body: Json = {"mechanism": [mechanism_json(each) for each in mechanism]}
         else:
-            body = release_json(mechanism)
+            body = charged_json(mechanism)
         body |= in_period(period)
         call = json_call("POST", f"/budgets/{part('id', id)}/preview", body, is_safe=True)
         answer = yield from ask(self, call, _places(body))
@@ -158,7 +160,7 @@ class Budgets(Collection[M]):
     def charge(
         self,
         id: str,  # noqa: A002
-        mechanism: ReleaseLike,
+        mechanism: ChargedLike,
         *,
         once: str,
         period: str | None = None,
@@ -166,9 +168,11 @@ class Budgets(Collection[M]):
     ) -> Operation[Charge]:
         """Charge a budget for a release that another engine makes: charge first, and release only after it.
 
-        The same ``once`` with the same content is charged once. ``period`` is the one that pays of a renewed budget.
+        ``mechanism`` may be an answer of ``gsh.engine``. If a budget cannot be charged for that engine, the error says
+        why. The same ``once`` with the same content is charged once. ``period`` is the one that pays of a renewed
+        budget.
         """
-        body = release_json(mechanism) | in_period(period) | stated(mechanism, options)
+        body = charged_json(mechanism) | in_period(period) | stated(mechanism, options)
         answer = yield from ask(
             self, json_call("POST", f"/budgets/{part('id', id)}/charges", body, once=once), _places(body)
         )

@@ -13,6 +13,7 @@ from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.arguments import Real, instance, real
 from gsh.client.records import Provenance, TablesBudgetCalibration
 from gsh.documents import Document, parsed
+from gsh.library.engines import EnginePrivacy
 from gsh.library.privacy import Privacy, Released, is_several_tables, privacy_of
 from gsh.library.tables import TablesCalibration, TablesPrice, table_places
 from gsh.library.targets import Calibration, Comparison, Price
@@ -32,6 +33,7 @@ from gsh.wire import (
 __all__ = [
     "AS_NAMED",
     "IN_A_MECHANISM",
+    "ChargedLike",
     "MechanismLike",
     "MechanismOrJson",
     "PaidOptions",
@@ -39,6 +41,7 @@ __all__ = [
     "ReleaseOptions",
     "any_mechanism",
     "calibration_of",
+    "charged_json",
     "comparison_of",
     "in_period",
     "in_tables",
@@ -59,6 +62,8 @@ MechanismOrJson: TypeAlias = MechanismLike | Mapping[str, Any]
 """A mechanism, a calibration that has one, or the JSON object of the contract."""
 ReleaseLike: TypeAlias = MechanismOrJson | TablesCalibration | Released
 """The same, or several tables in one release: by their names, or a calibration of them."""
+ChargedLike: TypeAlias = ReleaseLike | EnginePrivacy
+"""The same, or what another engine does: an answer of ``gsh.engine``."""
 
 AS_NAMED = (("", ""),)
 """Fields of a request are parameters of the same name."""
@@ -80,6 +85,11 @@ def mechanism_json(given: MechanismOrJson) -> Json:
     if isinstance(given, Mapping):
         return dict(given)
     return mechanism_to_json(any_mechanism(given))
+
+
+def charged_json(given: ChargedLike) -> Json:
+    """The same as ``release_json``, and of another engine the mechanism that costs as much."""
+    return release_json(given.charged("mechanism") if isinstance(given, EnginePrivacy) else given)
 
 
 def release_json(given: ReleaseLike) -> Json:
@@ -218,7 +228,7 @@ def in_period(period: str | None) -> Json:
     return {} if period is None else {"period": period}
 
 
-def stated(mechanism: ReleaseLike, options: ReleaseOptions) -> Json:
+def stated(mechanism: ChargedLike, options: ReleaseOptions) -> Json:
     """The options as fields of a request. A calibration states the ε of its target, if no other point is given."""
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     fields: Json = {name: real(name, given[name]) for name in ("epsilon", "delta") if name in given}

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gsh.accounting.accountings import delta_infinite
 from gsh.accounting.mechanism import checked_mechanism, mu_ball, release_of
 from gsh.accounting.numerics.balls import round_down, round_up
-from gsh.errors import InvalidParameter
 from gsh.library.engines import EnginePrivacy
 from gsh.library.privacy import Released, is_several_tables
 
@@ -37,9 +36,7 @@ def dp_event(released: "Released | EnginePrivacy", /) -> GaussianAndDelta:
     (GaussianDpEvent(noise_multiplier=4.0), '1.017e-06')
     """
     if isinstance(released, EnginePrivacy):
-        if released.mechanism is None:
-            raise InvalidParameter("released", f"must be of Gaussian noise and a threshold: {released.charge_refusal}")
-        released = released.mechanism
+        released = released.charged("released")
     listed: list[Any] = list(released.values()) if is_several_tables(released) else [released]
     release = release_of([checked_mechanism("released", each) for each in listed])
     from dp_accounting import GaussianDpEvent  # noqa: PLC0415 - optional

@@ -54,6 +54,12 @@ class EnginePrivacy:
     charge_refusal: str | None
     """Why no budget can be charged for it; None if one can, for ``mechanism``."""
 
+    def charged(self, pointer: str) -> Mechanism:
+        """The mechanism that a budget is charged for. An error at the pointer if there is none."""
+        if self.mechanism is None:
+            raise InvalidParameter(pointer, f"must be of Gaussian noise and a threshold: {self.charge_refusal}")
+        return self.mechanism
+
 
 def engine(
     *,

@@ -137,6 +137,20 @@ def test_budgets(service: gsh.Client) -> None:
     assert "a-budget" in [each.id for each in service.budgets]
 
 
+def test_another_engine_is_charged_for_the_mechanism_that_costs_as_much(service: gsh.Client, budget: str) -> None:
+    presto = gsh.engine(preset="presto", scale=200, c_u=10, threshold=1200, epsilon=1)
+    laplace = gsh.engine(noise="laplace", scale=20, c_u=10, threshold=1200, epsilon=1)
+
+    assert service.budgets.preview(budget, presto) == service.budgets.preview(budget, presto.mechanism)
+    charge = service.budgets.charge(budget, presto, once=f"{budget}-presto")
+    assert (charge.mu_squared, charge.hazard) == (presto.mechanism.mu_squared, presto.mechanism.hazard)
+    with pytest.raises(
+        gsh.InvalidParameter, match=r"^mechanism: must be of Gaussian .* laplace noise does not"
+    ):
+        service.budgets.charge(budget, laplace, once=f"{budget}-laplace")
+    assert service.budgets[budget].spent.releases == 1
+
+
 def test_releases_made_elsewhere(service: gsh.Client, budget: str) -> None:
     provenance = Provenance(enforced_by="gsh.spark", plan_digest="ab" * 32)
     opened = service.releases.open(MECHANISM, budget=budget, once=budget, epsilon=1, provenance=provenance)
