@@ -144,9 +144,7 @@ def test_another_engine_is_charged_for_the_mechanism_that_costs_as_much(service:
     assert service.budgets.preview(budget, presto) == service.budgets.preview(budget, presto.mechanism)
     charge = service.budgets.charge(budget, presto, once=f"{budget}-presto")
     assert (charge.mu_squared, charge.hazard) == (presto.mechanism.mu_squared, presto.mechanism.hazard)
-    with pytest.raises(
-        gsh.InvalidParameter, match=r"^mechanism: must be of Gaussian .* laplace noise does not"
-    ):
+    with pytest.raises(gsh.InvalidParameter, match=r"^mechanism: must be of Gaussian .* laplace noise does not"):
         service.budgets.charge(budget, laplace, once=f"{budget}-laplace")
     assert service.budgets[budget].spent.releases == 1
 
