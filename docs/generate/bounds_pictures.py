@@ -71,8 +71,10 @@ def _survey(events: Path) -> str:
     (histogram,) = found = surveying.drawn({"": [users]}, stream(SEED))
     ((*_, choice),) = surveying.choices(found)
     chart = picture(histogram, histogram.intervals(0.95))
-    height = 22 * BINS
-    inner = f'<g transform="translate(0 44)" font-size="12">{chart[chart.index(">") + 1 : -len("</svg>")]}</g>'
+    height = 30 * BINS
+    inner = (
+        f'<g transform="translate(20 44) scale(1.5)" font-size="10">{chart[chart.index(">") + 1 : -len("</svg>")]}</g>'
+    )
     parts = [_text(20, 24, "users by the number of their groups, with noise", "start"), inner]
     return _svg(height + 90, [*parts, _text(20, height + 72, choice.reason, "start")])
 

@@ -31,6 +31,7 @@ from gsh.histogram.conversion import write_rows
 from gsh.histogram.file_formats import EXTENSIONS, Format
 from gsh.histogram.formats import ANY_SIZE, read_table
 from gsh.histogram.roles import Roles, interval_columns
+from gsh.library.whole_files import sync
 from gsh.results.rest import numbers_of
 
 __all__ = ["FolderOutput"]
@@ -172,7 +173,7 @@ class FolderOutput:
         staging.mkdir()
         try:
             yield staging
-            _sync_folder(staging)
+            sync(staging)
             if os.path.lexists(target) and not self._is_empty():
                 self.check()
                 known = self._known(target) or set()
@@ -185,7 +186,7 @@ class FolderOutput:
                 if isinstance(error, OSError) and error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
                     self.check()  # another run was first
                 raise
-            _sync_folder(target.parent)
+            sync(target.parent)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
             _remove(replaced, known)
@@ -237,11 +238,3 @@ def _synced(path: Path) -> Iterator[Any]:
         yield file
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync_folder(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

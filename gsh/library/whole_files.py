@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
-__all__ = ["ended_by_signals", "whole_file", "whole_files"]
+__all__ = ["ended_by_signals", "sync", "whole_file", "whole_files"]
 
 
 @contextmanager
@@ -95,3 +95,12 @@ def ended_by_signals() -> Iterator[None]:
     finally:
         for number in taken:
             signal.signal(number, signal.SIG_DFL)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

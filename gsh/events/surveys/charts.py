@@ -10,7 +10,9 @@ __all__ = ["chart", "page"]
 Intervals = Sequence[Sequence[tuple[float, float]]]
 
 _WIDTH = 40
-_ROW, _LEFT, _RIGHT = 22, 110, 620
+_ROW, _LEFT, _RIGHT, _END = 20, 128, 360, 430
+_LONG, _TOO_LONG = 10**3, 10**9
+"""Ends of bins between them are written with all digits."""
 _NOTE = "Bars are noisy numbers of users; intervals cover the true ones with 95 %. Empty bins have noise too."
 
 
@@ -26,16 +28,16 @@ def _rows(histogram: DrawnHistogram, intervals: Sequence[tuple[float, float]]) -
     largest = max(*histogram.users, 1.0)
     scale = _WIDTH / largest
     return [
-        f"{label:>14} {users + 0.0:>12,.0f}  {f'{low:,.0f} to {high:,.0f}':<24} {'█' * round(scale * max(users, 0))}"
+        f"{label:>17} {users + 0.0:>12,.0f}  {f'{low:,.0f} to {high:,.0f}':<24} {'█' * round(scale * max(users, 0))}"
         for label, users, (low, high) in zip(labels(histogram), histogram.users, intervals, strict=True)
     ]
 
 
 def labels(histogram: DrawnHistogram) -> list[str]:
     """What is in each bin."""
-    ends = histogram.wanted.bins
-    first = f"to {ends[0]:g}" if histogram.wanted.column is not None else f"{ends[0]:g}"
-    return [first, *(f"to {end:g}" for end in ends[1:-1]), f"above {ends[-2]:g}"]
+    ends = [f"{end:,.0f}" if _LONG <= end < _TOO_LONG else f"{end:g}" for end in histogram.wanted.bins]
+    first = ends[0] if histogram.wanted.column is None else f"to {ends[0]}"
+    return [first, *(f"to {end}" for end in ends[1:-1]), f"above {ends[-2]}"]
 
 
 def page(histograms: Sequence[DrawnHistogram], intervals: Intervals, chosen: Sequence[str]) -> str:
@@ -53,7 +55,7 @@ def page(histograms: Sequence[DrawnHistogram], intervals: Intervals, chosen: Seq
 <style>
   :root {{ color-scheme: light dark }}
   body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 48rem; margin: 2rem auto; padding: 0 1rem }}
-  svg {{ display: block; width: 100%; height: auto }}
+  svg {{ display: block; width: 100%; max-width: 36rem; height: auto }}
 </style>
 <h1>Survey of the users</h1>
 <ul>
@@ -78,9 +80,9 @@ def picture(histogram: DrawnHistogram, intervals: Sequence[tuple[float, float]])
             f'<text x="{_LEFT - 8}" y="{middle + 4:g}" text-anchor="end">{html.escape(label)}</text>'
             f'<rect x="{_LEFT}" y="{middle - 7:g}" width="{max(users, 0) * scale:.1f}" height="14" fill="#36c"/>'
             f'<path d="M{_LEFT + low * scale:.1f} {middle:g}H{_LEFT + high * scale:.1f}" stroke="currentColor"/>'
-            f'<text x="{_RIGHT + 90}" y="{middle + 4:g}" text-anchor="end">{users + 0.0:,.0f}</text>'
+            f'<text x="{_END}" y="{middle + 4:g}" text-anchor="end">{users + 0.0:,.0f}</text>'
         )
     height = _ROW * len(rows)
     described = html.escape(f"{histogram.wanted.of}: noisy numbers of users in {len(rows)} bins")
-    start = f'<svg viewBox="0 0 {_RIGHT + 100} {height}" role="img" aria-label="{described}" font-size="12"'
+    start = f'<svg viewBox="0 0 {_END} {height}" role="img" aria-label="{described}" font-size="12"'
     return f'{start} fill="currentColor">{"".join(rows)}</svg>'

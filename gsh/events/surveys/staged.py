@@ -19,6 +19,7 @@ from gsh.certificate import Certificate
 from gsh.errors import Error, InvalidParameter
 from gsh.events.surveys.surveying import Surveying
 from gsh.events.tables import AnyPlan, plan_from_json
+from gsh.library.whole_files import sync
 from gsh.results.parts import digest_of_tables
 
 __all__ = ["StagedRows"]
@@ -46,10 +47,10 @@ class StagedRows:
         for name, each in ((_PLAN, plan.to_json()), (_CERTIFICATE, document)):
             (partial / name).write_text(json.dumps(each))
         for path in partial.iterdir():
-            _sync(path)
+            sync(path)
         shutil.rmtree(self._rows, ignore_errors=True)  # of an earlier run: it was not committed
         os.rename(partial, self._rows)
-        _sync(self._folder)
+        sync(self._folder)
         return _digest(said), sum(map(len, tables.values())), contents
 
     def committed(self, surveying: Surveying, digest: str | None) -> tuple[AnyPlan, Certificate, dict[str, pa.Table]]:
@@ -74,11 +75,3 @@ class StagedRows:
 
 def _digest(said: Certificate) -> str:
     return digest_of_tables({name: str(table.content.sha256) for name, table in said.described.items()})
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
