@@ -1,4 +1,4 @@
-"""The command line of the service: gsh serve, gsh openapi, gsh keys and gsh ledger verify.
+"""The command line of the service: gsh serve, gsh openapi, gsh keys and gsh ledger.
 
 The distribution of the service names ``commands`` as an entry point, and the command ``gsh`` mounts it. ``gsh --help``
 loads this module, so the ledger and the web framework are loaded only when a command runs.
@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from app.checkpoint import checkpoint
 from app.keys import keys
 from app.verify import verify
 
@@ -38,8 +39,9 @@ def serve(
 
 
 commands.add_typer(keys, name="keys", epilog="Example:  gsh keys create --scope release --budget web")
-ledger = typer.Typer(no_args_is_help=True, add_completion=False, help="Check the ledger GSH_LEDGER.")
+ledger = typer.Typer(no_args_is_help=True, add_completion=False, help="Check and sign the ledger GSH_LEDGER.")
 ledger.command(epilog="Example:  gsh ledger verify --heads heads.jsonl")(verify)
+ledger.command(epilog="Example:  gsh ledger checkpoint")(checkpoint)
 commands.add_typer(ledger, name="ledger", epilog="Example:  gsh ledger verify")
 
 

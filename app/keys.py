@@ -223,8 +223,8 @@ def rotate_signing(
     It is published at once, at /.well-known/gsh-keys.json, and signs after the overlap. Old ones stay published.
     """
     from app.ledger.errors import LedgerUnavailable
+    from app.ledger.signing.signer import KeyPlace, rotate
     from app.settings import settings_or_exit
-    from app.signing.signer import KeyPlace, rotate
 
     settings = settings_or_exit()
     signs_from = after(now(), 0 if overlap == "0" else int(overlap[:-1]) * _SECONDS[overlap[-1]])

@@ -27,6 +27,7 @@ from app.http.protocol import ConnectionBounds
 from app.http.services import Services
 from app.ledger.errors import LedgerError
 from app.ledger.pool import LedgerPool, LedgerProbe
+from app.ledger.signing.signer import KeyPlace, Signer
 from app.ledger.upkeep import HeadNotes, Tidying
 from app.places import Places
 from app.proof import keys as signing_keys
@@ -35,7 +36,6 @@ from app.releases import bundles, engines, release, releases, table
 from app.releases.making import ReleaseRules, Releases
 from app.releases.payments import Payments
 from app.settings import Settings
-from app.signing.signer import KeyPlace, Signer
 from app.version import VERSION
 from app.web import endpoints as pages
 from app.web import guide, not_found, problem_pages
@@ -97,7 +97,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         least_sigma=settings.least_sigma,
         most=None if most_epsilon is None or most_delta is None else (most_epsilon, most_delta),
     )
-    notes = HeadNotes(ledger_pool, settings.heads_file)
+    signer = Signer(
+        ledger_pool, KeyPlace(settings.ledger, settings.signing_key_file), settings.issuer, settings.public_url
+    )
+    notes = HeadNotes(ledger_pool, settings.heads_file, signer)
     services = Services(
         settings=settings,
         cache=cache,
@@ -116,9 +119,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         ledger_pool=ledger_pool,
         authorizer=authorizer,
         ledger_probe=LedgerProbe(ledger_pool),
-        signer=Signer(
-            ledger_pool, KeyPlace(settings.ledger, settings.signing_key_file), settings.issuer, settings.public_url
-        ),
+        signer=signer,
     )
 
     @asynccontextmanager
@@ -126,7 +127,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         await ledger_pool.start()
         tidying = asyncio.create_task(Tidying(ledger_pool, settings.answer_days).run())
         with suppress(LedgerError, Busy):  # the first request that needs the keys tries again
-            await services.signer.ready()
+            await signer.ready()
         quantiles.polynomials()  # made and proven now, so that the first release does not wait for it
         # All objects made so far stay. The collector need not visit them, and the cache's values form no cycles.
         gc.collect()

@@ -1,15 +1,15 @@
 """gsh ledger verify: check the histories of all budgets, the access keys and the history of access.
 ``python -m app.verify`` is the same.
 
-With a file of heads it also looks for every head that was noted there, so it finds a ledger that is set back or
-rewritten. The ledger is only read. A missing ledger is an error: a new one would verify, and hide that the old one is
-lost.
+With a file of heads or of checkpoints it also looks for every head that was noted there, so it finds a ledger that is
+set back or rewritten. The ledger is only read. A missing ledger is an error: a new one would verify, and hide that the
+old one is lost.
 
 ``gsh --help`` loads this module, so it loads the ledger only when the command runs.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -20,6 +20,7 @@ from gsh.cli import run
 from gsh.cli.output import AsJson, line, note, show
 
 if TYPE_CHECKING:
+    from app.ledger.auditing.heads import Note
     from app.ledger.state import Budget
     from app.ledger.store import Ledger
 
@@ -30,7 +31,18 @@ Json: TypeAlias = dict[str, Any]
 
 def verify(
     heads: Annotated[
-        Path | None, typer.Option("--heads", metavar="FILE", help="Every head in this file must still be there.")
+        Path | None,
+        typer.Option(
+            "--heads", metavar="FILE", help="Every head in this file, and in its checkpoints, must still be there."
+        ),
+    ] = None,
+    keys: Annotated[
+        str | None,
+        typer.Option(
+            "--keys",
+            metavar="FILE|URL",
+            help="The public keys that sign checkpoints, from elsewhere; else those that the ledger lists.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> int:
@@ -42,7 +54,7 @@ def verify(
     settings = settings_or_exit()
     try:
         with closing(open_existing(settings.ledger, settings.ledger_secret.get_secret_value())) as ledger:
-            found = _verified(ledger) | {"notes": None if heads is None else _verified_heads(ledger, heads)}
+            found = _verified(ledger) | {"notes": None if heads is None else _verified_heads(ledger, heads, keys)}
     except LedgerUnavailable as error:
         note(f"The ledger cannot be verified: {error}")
         return 2
@@ -101,16 +113,16 @@ def _lines(found: Json) -> list[str]:
     return lines
 
 
-def _verified_heads(ledger: "Ledger", file: Path) -> Json:
-    """The noted heads that are not in their history any more."""
-    from app.ledger.auditing.heads import ACCESS_KEYS, notes_in
+def _verified_heads(ledger: "Ledger", file: Path, keys_from: str | None) -> Json:
+    """The noted heads that are not in their history any more, and checkpoints that do not follow on each other."""
+    from app.ledger.auditing.heads import ACCESS_KEYS
 
     checked, faults = 0, []
     seals: dict[str, int] = {}
     most_keys = 0
-    for number, noted in notes_in(file):
-        if noted is None:
-            faults.append(f"line {number} cannot be read")
+    for number, noted in _noted(ledger, file, keys_from):
+        if isinstance(noted, str):
+            faults.append(f"line {number}{noted}")
         elif noted.name == ACCESS_KEYS:
             seals[noted.head.hash] = number
             most_keys = max(most_keys, noted.head.size)
@@ -124,6 +136,29 @@ def _verified_heads(ledger: "Ledger", file: Path) -> Json:
     elif len(keys.every) < most_keys:
         faults.append(f"there were {most_keys} access keys, and now there are {len(keys.every)}")
     return {"checked": checked, "faults": faults}
+
+
+def _noted(ledger: "Ledger", file: Path, keys_from: str | None) -> "Iterator[tuple[int, Note | str]]":
+    """Each note of a file, and each head of its checkpoints, with the number of the line; or what is wrong there."""
+    from app.ledger.auditing.checkpoints import Chain, envelope_in
+    from app.ledger.auditing.heads import lines_in, note_of
+    from app.ledger.signing.listed_keys import key_set
+    from gsh.errors import ProofError
+    from gsh.proof.key_sources import keys_of
+
+    chain = None
+    for number, text in lines_in(file):
+        envelope = envelope_in(text)
+        if envelope is None:
+            yield number, note_of(text) or " cannot be read"
+            continue
+        if chain is None:
+            known = key_set(ledger.signing_keys.read()) if keys_from is None else keys_of(keys_from)
+            chain = Chain(known, ledger.checkpoints.last())
+        try:
+            yield from ((number, note) for note in chain.opened(envelope).notes)
+        except ProofError as error:
+            yield number, f": {error.pointer} {error.detail}"
 
 
 def _promise(budget: "Budget") -> str | None:

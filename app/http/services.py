@@ -10,9 +10,9 @@ from app.http.auth import Authorizer
 from app.http.metrics import Metrics
 from app.http.workload import in_pool
 from app.ledger.pool import LedgerPool, LedgerProbe
+from app.ledger.signing.signer import Signer
 from app.places import Places
 from app.settings import Settings
-from app.signing.signer import Signer
 from app.workers.pool import WorkerPool
 from app.workers.work_bounds import AT_ONCE
 from gsh.accounting.curve_cache import CurveCache

@@ -34,6 +34,7 @@ from app.ledger.approvals import (
     wanted_by,
 )
 from app.ledger.auditing.audit import Audit
+from app.ledger.auditing.checkpoints import Checkpoints
 from app.ledger.auditing.heads import HeadTable
 from app.ledger.budget_rows import all_budgets, find_budget, known_budget, periods_of
 from app.ledger.changes import Change, make_change, plan_change
@@ -73,7 +74,7 @@ from app.ledger.releases import (
 from app.ledger.renewing import check_open, find_paying, make_period
 from app.ledger.repeats import has_same_bytes, is_of_another, refusal, released_for, used_by
 from app.ledger.secret import Secret
-from app.ledger.signing_keys import SigningKeys
+from app.ledger.signing.listed_keys import SigningKeys
 from app.ledger.state import UNREADABLE, Budget, By, Entry, HistoryFault, Settings, check_history
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import Cost, Part
@@ -107,6 +108,7 @@ class Ledger:
         self.secret = secret
         self.keys = KeyTable(connections, secret)
         self.heads = HeadTable(connections, self.keys)
+        self.checkpoints = Checkpoints(connections, self.heads)
         self.signing_keys = SigningKeys(connections, secret)
         self._seeds_left = True
         """Whether files of the database may still have deleted seeds: an earlier process may have left some."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from app.ledger.auditing.heads import ACCESS_KEYS, Heads, HeadsFile, Note
 from app.ledger.clock import after, now
 from app.ledger.errors import LedgerUnavailable, reason_of
 from app.ledger.pool import LedgerPool
+from app.ledger.signing.signer import Signer
 from app.ledger.store import Ledger
 
 __all__ = ["HeadNotes", "Tidying"]
@@ -29,19 +31,21 @@ class HeadNotes:
     """Notes the heads of all budgets and the seal of the access keys: each hour, at the start and at the stop.
 
     Notes go to a file, or to the log. Then the ledger remembers which heads were logged. Of several processes only one
-    notes each change.
+    notes each change. A checkpoint of all heads follows on them, if the service has a key.
     """
 
     def __init__(
         self,
         ledger_pool: LedgerPool,
         file: str,
+        signer: Signer,
         *,
         clock: Callable[[], str] = now,
         wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._ledger_pool = ledger_pool
         self._file = HeadsFile(Path(file)) if file else None
+        self._signer = signer
         self._clock = clock
         self._wait = wait
         self._works = False
@@ -63,8 +67,13 @@ class HeadNotes:
         If the attempt before failed too, the log already has the reason.
         """
         worked, self._works = self._works, False
+        unsigned = None
         try:
-            noted, notes = await self._ledger_pool.audit(self._changes)
+            await self._signer.ready()
+        except (Busy, LedgerUnavailable) as error:
+            unsigned = error
+        try:
+            noted, notes, checkpoint = await self._ledger_pool.audit(self._changes)
         except Busy:
             heads_logger.warning("the heads were not noted: too many verifications wait")
         except LedgerUnavailable as error:
@@ -75,11 +84,22 @@ class HeadNotes:
         else:
             self._works = True
             self._log(noted, notes)
+            if unsigned is not None:
+                heads_logger.warning("the heads were noted without a signature: %s", unsigned)
+            if checkpoint is not None:
+                heads_logger.info("checkpoint", extra={"checkpoint": json.loads(checkpoint)})
 
-    def _changes(self, ledger: Ledger) -> tuple[Heads, list[Note]]:
-        if self._file is None:
-            return ledger.heads.claim(self._clock())
-        return self._file.note(ledger.heads.read, self._clock())
+    def _changes(self, ledger: Ledger) -> tuple[Heads, list[Note], str | None]:
+        """The heads that were noted before, new notes, and a checkpoint for the log."""
+        at = self._clock()
+
+        def checkpoint() -> str | None:
+            return ledger.checkpoints.make(at, self._signer.sealed_now)
+
+        if self._file is not None:
+            return *self._file.note(ledger.heads.read, at, checkpoint), None
+        noted, notes = ledger.heads.claim(at)
+        return noted, notes, checkpoint() if notes else None
 
     def _log(self, noted: Heads, notes: list[Note]) -> None:
         for note in notes:

@@ -13,7 +13,9 @@ from app.http.request_ids import log_fields
 
 __all__ = ["JsonFormatter", "log_config"]
 
-_EXTRAS = ("method", "route", "status", "seconds", "at", "budget", "entries", "head", "access_keys", "seal")
+_OF_REQUESTS = ("method", "route", "status", "seconds")
+_OF_HEADS = ("at", "budget", "entries", "head", "access_keys", "seal", "checkpoint")
+_EXTRAS = (*_OF_REQUESTS, *_OF_HEADS)
 
 
 class JsonFormatter(logging.Formatter):

@@ -26,8 +26,10 @@ __all__ = [
     "Signed",
     "Subject",
     "opened",
+    "opened_statement",
     "pre_authentication",
     "sealed",
+    "statement_about",
     "statement_of",
     "subjects_of",
 ]
@@ -71,11 +73,16 @@ def subjects_of(certificate: Certificate) -> tuple[Subject, ...]:
 def statement_of(certificate: Certificate, subjects: Sequence[Subject] | None = None) -> bytes:
     """The statement of a certificate about its subjects, as JSON."""
     subjects = subjects_of(certificate) if subjects is None else subjects
+    return statement_about(subjects, certificate.schema, certificate.to_dict())
+
+
+def statement_about(subjects: Sequence[Subject], kind: str, predicate: Mapping[str, Any]) -> bytes:
+    """A statement of any kind, as JSON."""
     document = {
         "_type": _STATEMENT_TYPE,
         "subject": [{"name": each.name, "digest": {"sha256": each.sha256}} for each in subjects],
-        "predicateType": certificate.schema,
-        "predicate": certificate.to_dict(),
+        "predicateType": kind,
+        "predicate": predicate,
     }
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
@@ -92,6 +99,11 @@ def sealed(statement: bytes, key: SigningKey) -> dict[str, Any]:
 
 def opened(envelope: object, keys: KeySet) -> Signed:
     """The certificate of an envelope whose signature is by one of the keys. Nothing is believed before."""
+    return _stated(*opened_statement(envelope, keys))
+
+
+def opened_statement(envelope: object, keys: KeySet) -> tuple[bytes, str]:
+    """The statement of such an envelope, whatever it says, and the id of the key."""
     if not isinstance(envelope, Mapping):
         raise ProofError("envelope", "must be a JSON object: a DSSE envelope")
     payload = _decoded("payload", envelope.get("payload"))
@@ -102,7 +114,7 @@ def opened(envelope: object, keys: KeySet) -> Signed:
         raise ProofError("envelope/signatures", f"must be a list of 1 to {_MOST_SIGNATURES} signatures")
     signatures = [(str(each.get("keyid")), _decoded("signatures", each.get("sig"))) for each in map(_object, listed)]
     key = keys.signer_of(pre_authentication(PAYLOAD_TYPE, payload), signatures)
-    return _stated(payload, key.id)
+    return payload, key.id
 
 
 def pre_authentication(kind: str, content: bytes) -> bytes:

@@ -1,5 +1,7 @@
 """`python -m app.verify`, as `make verify-ledger` runs it."""
 
+import base64
+import json
 import re
 import shutil
 import sqlite3
@@ -11,11 +13,14 @@ from pathlib import Path
 import pytest
 
 import app.verify
+from app.checkpoint import checkpoint
 from app.ledger.access.access_keys import new_key
 from app.ledger.auditing.heads import HeadsFile
 from app.ledger.databases.statements import MIGRATIONS
 from app.ledger.opening import open_ledger
+from app.ledger.signing.signer import KeyPlace, KeyRing, rotate
 from gsh.accounting.budget_limits import Limit
+from gsh.proof.keys import KeySet, SigningKey
 from tests.app.ledger.examples import AT, charge, paid
 from tests.app.ledger.test_division import OLD_LEDGER, OLD_SECRET
 from tests.app.process import PATIENCE, ROOT, environment, run_command
@@ -193,6 +198,7 @@ def noted_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path,
     monkeypatch.setenv("GSH_LEDGER", str(place))
     file = HeadsFile(heads)
     with closing(open_ledger(str(place), "")) as ledger:
+        KeyRing(KeyPlace(str(place), "")).load(ledger)
         ledger.put_budget("web", Limit(1.0, 1e-4), "", AT)
         for number in range(2):
             ledger.keys.add(new_key(frozenset({"admin"}), frozenset(), "", AT)[1])
@@ -206,8 +212,8 @@ def noted_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path,
     return place, heads
 
 
-def heads_said(capsys: pytest.CaptureFixture[str], heads: Path) -> tuple[int, list[str]]:
-    code = app.verify.main(["--heads", str(heads)])
+def heads_said(capsys: pytest.CaptureFixture[str], heads: Path, *further: str) -> tuple[int, list[str]]:
+    code = app.verify.main(["--heads", str(heads), *further])
     lines = capsys.readouterr().out.splitlines()
     return code, [line for line in lines if "noted heads" in line or "notes of heads" in line]
 
@@ -270,3 +276,118 @@ def test_a_missing_file_of_heads_is_no_success(
 ) -> None:
     assert app.verify.main(["--heads", str(tmp_path / "none")]) == 2
     assert capsys.readouterr().err == "The file of heads cannot be read: No such file or directory\n"
+
+
+@pytest.fixture
+def checkpoints(noted_ledger: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Two checkpoints as `gsh ledger checkpoint` prints them; the second one is of the ledger after the copy1."""
+    assert checkpoint() == 0
+    with closing(open_ledger(str(noted_ledger[0]), "")) as ledger:
+        charge(ledger, paid("web", key="later", request="r"))
+    assert checkpoint() == 0
+    return capsys.readouterr().out.splitlines(keepends=True)
+
+
+def test_a_ledger_that_goes_on_has_all_its_checkpoints(
+    noted_ledger: tuple[Path, Path], checkpoints: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, heads = noted_ledger
+    with heads.open("a") as file:
+        file.writelines(checkpoints)
+
+    assert heads_said(capsys, heads) == (0, ["Checked notes of heads: 8; faults: 0"])
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_one_checkpoint_finds_a_ledger_that_was_set_back(
+    noted_ledger: tuple[Path, Path],
+    checkpoints: list[str],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    *,
+    again: bool,
+) -> None:
+    """Also if the copy has made as many checkpoints since."""
+    place, heads = noted_ledger
+    (tmp_path / "copy1").replace(place)
+    heads.write_text(checkpoints[-1])
+    for _ in range(2 if again else 0):
+        assert checkpoint() == 0
+
+    code, said = heads_said(capsys, heads)
+    assert code == 1
+    assert ("was made twice" if again else "the ledger has made 0 only") in said[0]
+    assert said[-1] == "Checked notes of heads: 1; faults: 1"
+
+
+def test_checkpoints_of_two_lives_of_a_ledger_do_not_follow_on_each_other(
+    noted_ledger: tuple[Path, Path],
+    checkpoints: list[str],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All heads of the first one are in the history of the copy. Only the chain shows that something is lost."""
+    place, heads = noted_ledger
+    (tmp_path / "copy1").replace(place)
+    monkeypatch.setattr("app.ledger.clock.now", lambda: "2999-01-01T00:00:00Z")
+    for _ in range(2):
+        assert checkpoint() == 0
+    heads.write_text(checkpoints[0] + capsys.readouterr().out.splitlines()[1])
+
+    code, said = heads_said(capsys, heads)
+    assert code == 1
+    assert "line 2: checkpoint number 2 does not follow on the one before" in said[0]
+
+
+def test_a_rewritten_history_is_found_by_the_heads_of_a_checkpoint(
+    noted_ledger: tuple[Path, Path], checkpoints: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, heads = noted_ledger
+    heads.write_text(checkpoints[0])
+    with closing(sqlite3.connect(place)) as connection:
+        connection.execute("UPDATE entries SET hash = 'g' || substr(hash, 2) WHERE budget = 'web' AND number = 3")
+        connection.commit()
+
+    code, said = heads_said(capsys, heads)
+    assert code == 1
+    assert "web had another entry 3" in said[0]
+
+
+def test_a_checkpoint_that_nobody_signed_is_a_fault(
+    noted_ledger: tuple[Path, Path], checkpoints: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    _, heads = noted_ledger
+    envelope = json.loads(checkpoints[0])
+    statement = base64.b64decode(envelope["payload"]).replace(b'"number":1', b'"number":2')
+    envelope["payload"] = base64.b64encode(statement).decode()
+    heads.write_text(json.dumps(envelope))
+    assert "signature does not fit" in heads_said(capsys, heads)[1][0]
+
+    keys = tmp_path / "keys.json"
+    keys.write_text(json.dumps(KeySet.of([SigningKey.made().public]).to_json()))
+    heads.write_text(checkpoints[0])
+    assert heads_said(capsys, heads, "--keys", str(keys))[0] == 1
+    assert heads_said(capsys, heads)[0] == 0
+
+
+def test_an_empty_ledger_has_no_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GSH_LEDGER", str(tmp_path / "ledger.sqlite3"))
+    assert checkpoint() == 2
+    open_ledger(str(tmp_path / "ledger.sqlite3"), "").close()
+
+    assert checkpoint() == 1
+    assert "nothing to sign" in capsys.readouterr().err
+
+
+def test_the_first_key_signs_at_once_whatever_the_overlap_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GSH_LEDGER", str(tmp_path / "ledger.sqlite3"))
+    with closing(open_ledger(str(tmp_path / "ledger.sqlite3"), "")) as ledger:
+        ledger.put_budget("web", Limit(1.0, 1e-4), "", AT)
+        rotate(ledger, KeyPlace(str(tmp_path / "ledger.sqlite3"), ""), "2999-01-01T00:00:00Z")
+
+    assert checkpoint() == 0

@@ -1,6 +1,7 @@
 """The heads of all budgets. Noted outside of the ledger, they show later whether it was set back or rewritten.
 
-A note is a line of JSON: the head of a budget with the number of its entries, or the seal of the access keys.
+A note is a line of JSON: the head of a budget with the number of its entries, or the seal of the access keys. If the
+service has a key, a signed line with all heads follows on each change (checkpoints.py).
 """
 
 import fcntl
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 from app.ledger.access.access_keys import KeyTable
 from app.ledger.databases import Connections, Execute
 
-__all__ = ["ACCESS_KEYS", "Head", "HeadTable", "Heads", "HeadsFile", "Note", "note_of", "notes_in"]
+__all__ = ["ACCESS_KEYS", "Head", "HeadTable", "Heads", "HeadsFile", "Note", "lines_in", "note_of"]
 
 ACCESS_KEYS = ""
 """The name of the access keys among the heads. No budget has it."""
@@ -82,7 +83,7 @@ class HeadTable:
 
     def read(self) -> Heads:
         with self._connections.reading() as execute:
-            return self._read(execute)
+            return self.read_in(execute)
 
     def hash_at(self, budget: str, number: int) -> str | None:
         """The hash of an entry; None if there is no such entry."""
@@ -95,13 +96,14 @@ class HeadTable:
         with self._connections.transaction() as execute:
             execute(self._sql.add_fact, (_NOTED, "{}"))
             ((text,),) = execute(self._sql.locked_fact, (_NOTED,))
-            noted, heads = _noted(text), self._read(execute)
+            noted, heads = _noted(text), self.read_in(execute)
             notes = _changed_heads(noted, heads, at)
             if notes:
                 execute(self._sql.set_fact, (_NOTED, json.dumps(heads)))
             return noted, notes
 
-    def _read(self, execute: Execute) -> Heads:
+    def read_in(self, execute: Execute) -> Heads:
+        """The same inside of a transaction."""
         rows = execute(self._sql.heads)
         # SQLite stores values of any type. A verification finds those that are not ours.
         heads = {name: Head(size, head) for name, size, head in rows if type(size) is int and isinstance(head, str)}
@@ -125,8 +127,12 @@ class HeadsFile:
         self._read_bytes = 0
         self._noted: dict[str, Head] = {}
 
-    def note(self, read: Callable[[], Heads], at: str) -> tuple[Heads, list[Note]]:
+    def note(
+        self, read: Callable[[], Heads], at: str, checkpoint: Callable[[], str | None] = lambda: None
+    ) -> tuple[Heads, list[Note]]:
         """Append a note for each head that has changed; the heads that were noted before, and the new notes.
+
+        A ``checkpoint`` follows on them, if there is one.
 
         The file is locked before the ledger is read: so no process notes an older head after a newer one.
         """
@@ -139,6 +145,8 @@ class HeadsFile:
             notes = _changed_heads(noted, read(), at)
             if notes:
                 text = ("\n" if is_torn else "") + "".join(note.line for note in notes)
+                signed = checkpoint()
+                text += "" if signed is None else f"{signed}\n"
                 _append(descriptor, text.encode())
             return noted, notes
         finally:
@@ -159,11 +167,10 @@ class HeadsFile:
         return bool(rest)
 
 
-def notes_in(path: Path) -> Iterator[tuple[int, Note | None]]:
-    """Each line of a file with its number; None for a line that is no note."""
+def lines_in(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Each line of a file with its number."""
     with path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            yield number, note_of(line)
+        yield from enumerate(lines, 1)
 
 
 def _append(descriptor: int, content: bytes) -> None:

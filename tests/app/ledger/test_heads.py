@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.ledger.access.access_keys import new_key
-from app.ledger.auditing.heads import ACCESS_KEYS, Head, HeadsFile, Note, note_of, notes_in
+from app.ledger.auditing.heads import ACCESS_KEYS, Head, HeadsFile, Note, lines_in, note_of
 from app.ledger.opening import open_ledger
 from app.ledger.store import Ledger
 from gsh.accounting.budget_limits import Limit
@@ -20,7 +20,7 @@ LIMIT = Limit(1.0, 1e-4)
 
 
 def noted(file: Path) -> list[Note | None]:
-    return [note for _, note in notes_in(file)]
+    return [note_of(line) for _, line in lines_in(file)]
 
 
 def test_heads_are_those_of_the_budgets_and_the_seal(ledger: Ledger) -> None:

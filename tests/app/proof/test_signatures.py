@@ -12,7 +12,7 @@ from securesystemslib.signer import SSlibKey
 
 from app import keys as key_commands
 from app.ledger.errors import LedgerUnavailable
-from app.signing import signer as module
+from app.ledger.signing import signer as module
 from gsh.proof.envelopes import opened, subjects_of
 from gsh.proof.keys import KeySet, SigningKey
 from tests.app.budgets.test_budgets import LIMIT, SECRET

@@ -107,7 +107,7 @@ def test_help_is_written_for_every_command(name: str) -> None:
 
     assert answer.code == 0
     assert "Example:" in answer.text
-    assert "--json" in answer.text or name in {"gsh serve", "gsh openapi"}
+    assert "--json" in answer.text or name in {"gsh ledger checkpoint", "gsh serve", "gsh openapi"}
 
 
 @pytest.mark.slow

@@ -19,13 +19,13 @@ from app.ledger.clock import now
 from app.ledger.errors import LedgerUnavailable, reason_of
 from app.ledger.opening import is_postgres
 from app.ledger.pool import LedgerPool
-from app.ledger.signing_keys import ListedKey
+from app.ledger.signing.listed_keys import ListedKey, key_set
 from app.ledger.store import Ledger
 from gsh.errors import InvalidParameter
 from gsh.proof.envelopes import sealed
 from gsh.proof.keys import KeySet, PublicKey, SigningKey
 
-__all__ = ["KeyPlace", "Signer", "rotate"]
+__all__ = ["KeyPlace", "KeyRing", "Signer", "rotate"]
 
 
 class KeyPlace(NamedTuple):
@@ -66,38 +66,21 @@ class KeyPlace(NamedTuple):
         return key
 
 
-class Signer:
-    """Signs with the newest key that may sign by now; or not at all, if there is none."""
+class KeyRing:
+    """The private keys of a place, and which of them signs now: the newest one that may, or none."""
 
-    def __init__(self, ledger_pool: LedgerPool, place: KeyPlace, issuer: str, address: str) -> None:
-        self._ledger_pool, self._place = ledger_pool, place
-        self._issuer, self._address = issuer or None, address or None
+    def __init__(self, place: KeyPlace) -> None:
+        self._place = place
         self._private: dict[str, SigningKey] = {}
-        self._listed: tuple[ListedKey, ...] = ()
-        self._read_at = -_FRESH_SECONDS
+        self.listed: tuple[ListedKey, ...] = ()
 
-    async def ready(self) -> None:
-        """Read the keys, if that was long ago, and make the first one. Another process may have made the next one."""
-        if time.monotonic() - self._read_at >= _FRESH_SECONDS:
-            await self._ledger_pool.ask(self._load)
-            self._read_at = time.monotonic()
-
-    async def sealed(self, statement: bytes) -> str | None:
-        """The envelope of a statement as JSON; None if this service has no key."""
-        await self.ready()
-        return self.sealed_now(statement)
-
-    def sealed_now(self, statement: bytes) -> str | None:
-        """The same with the keys that were read last. In any thread."""
-        key = self._current
-        return None if key is None else json.dumps(sealed(statement, key))
-
-    def _load(self, ledger: Ledger) -> None:
+    def load(self, ledger: Ledger) -> None:
+        """Read the keys, and make the first one. Another process may have made the next one."""
         place = self._place
         if place.given:
             key = place.read(Path(place.given))
             self._private[key.public.id] = key
-            self._listed = ledger.signing_keys.add(lambda keys: _unless_listed(key.public, keys))
+            self.listed = ledger.signing_keys.add(lambda keys: _unless_listed(key.public, keys))
             return
         listed = ledger.signing_keys.read()
         if place.may_make and not listed:
@@ -105,33 +88,57 @@ class Signer:
         for each in listed:
             if place.may_make and each.id not in self._private and place.file_of(each.id).exists():
                 self._private[each.id] = place.read(place.file_of(each.id))
-        self._listed = listed
+        self.listed = listed
 
-    @property
-    def _current(self) -> SigningKey | None:
-        """The key that signs now."""
+    def sealed(self, statement: bytes) -> str | None:
+        """The envelope of a statement as JSON; None if there is no key. In any thread."""
         at = now()
-        able = [each for each in self._listed if each.signs_from <= at and each.id in self._private]
-        return self._private[max(able, key=lambda each: each.signs_from).id] if able else None
+        able = [each for each in self.listed if each.signs_from <= at and each.id in self._private]
+        if not able:
+            return None
+        return json.dumps(sealed(statement, self._private[max(able, key=lambda each: each.signs_from).id]))
+
+
+class Signer:
+    """The key ring of a service, read again each minute."""
+
+    def __init__(self, ledger_pool: LedgerPool, place: KeyPlace, issuer: str, address: str) -> None:
+        self._ledger_pool, self._ring = ledger_pool, KeyRing(place)
+        self._issuer, self._address = issuer or None, address or None
+        self._read_at = -_FRESH_SECONDS
+        self.sealed_now = self._ring.sealed
+
+    async def ready(self) -> None:
+        """Read the keys, if that was long ago."""
+        if time.monotonic() - self._read_at >= _FRESH_SECONDS:
+            await self._ledger_pool.ask(self._ring.load)
+            self._read_at = time.monotonic()
+
+    async def sealed(self, statement: bytes) -> str | None:
+        """The envelope of a statement as JSON; None if this service has no key."""
+        await self.ready()
+        return self.sealed_now(statement)
 
     @property
     def keys(self) -> KeySet:
         """All public keys that sign, will sign or have signed."""
-        keys = (PublicKey.from_jwk({"kty": "OKP", "crv": "Ed25519", "x": each.x}) for each in self._listed)
-        return KeySet.of(keys, self._issuer, self._address)
+        return key_set(self._ring.listed, self._issuer, self._address)
 
 
 _FRESH_SECONDS = 60.0
 
 
 def rotate(ledger: Ledger, place: KeyPlace, signs_from: str) -> ListedKey:
-    """Make a key that is published now, and signs from then on. Private keys that no longer sign are removed."""
+    """Make a key that is published now, and signs from then on, or at once if it is the first one.
+
+    Private keys that no longer sign are removed.
+    """
     if not place.may_make:
         raise LedgerUnavailable(
             "GSH_SIGNING_KEY_FILE has the signing key: put a new one there; the old one stays listed"
         )
-    *_, made = ledger.signing_keys.add(lambda _keys: _listed(place.make().public, signs_from))
     at = now()
+    *_, made = ledger.signing_keys.add(lambda keys: _listed(place.make().public, signs_from if keys else at))
     signing = [each for each in ledger.signing_keys.read() if each.signs_from <= at]
     for each in sorted(signing, key=lambda each: each.signs_from)[:-1]:
         place.file_of(each.id).unlink(missing_ok=True)

@@ -1,18 +1,19 @@
 """The public keys of the service, by which everybody verifies its signatures. They stay published for ever.
 
 A key is listed before it signs, so that who verifies can know it in time. The private keys are not in the database
-(app/signing/signer.py). The list is sealed: without the secret nobody can add a key of their own.
+(app/ledger/signing/signer.py). The list is sealed: without the secret nobody can add a key of their own.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from app.ledger.databases import Connections, Execute
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.secret import Secret
+from gsh.proof.keys import KeySet, PublicKey
 
-__all__ = ["ListedKey", "SigningKeys"]
+__all__ = ["ListedKey", "SigningKeys", "key_set"]
 
 _LISTED = "signing keys"
 """The name of the fact that holds the list."""
@@ -24,6 +25,12 @@ class ListedKey(NamedTuple):
     id: str
     x: str
     signs_from: str
+
+
+def key_set(listed: Iterable[ListedKey], issuer: str | None = None, address: str | None = None) -> KeySet:
+    """The listed keys, as everybody verifies by them."""
+    keys = (PublicKey.from_jwk({"kty": "OKP", "crv": "Ed25519", "x": each.x}) for each in listed)
+    return KeySet.of(keys, issuer, address)
 
 
 class SigningKeys:

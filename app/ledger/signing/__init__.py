@@ -1,0 +1,1 @@
+"""The keys that sign for the service: private ones in files, public ones in the ledger."""
