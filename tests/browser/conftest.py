@@ -75,7 +75,7 @@ def visit(service: Service, request: pytest.FixtureRequest) -> Iterator[Visit]:
     options = {"device": "window", "viewport": WINDOW, "color_scheme": "light"} | getattr(request, "param", {})
     page: Page = request.getfixturevalue(f"{options['device']}_tab")
     page.goto(f"{service.url}/healthz")  # leave the page of the test before
-    page.evaluate("localStorage.clear()")
+    page.evaluate("localStorage.clear(); sessionStorage.clear()")
     page.set_viewport_size(options["viewport"])
     page.emulate_media(color_scheme=options["color_scheme"], media="null", reduced_motion="null")
     visit = Visit(page, service.url)

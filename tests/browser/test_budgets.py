@@ -558,7 +558,7 @@ def locked(window: BrowserContext, tmp_path: Path) -> Iterator[tuple[Visit, str,
         visit.page.close()
 
 
-def test_an_access_key_gives_access_to_the_budgets_and_is_not_stored(locked: tuple[Visit, str, Path]) -> None:
+def test_an_access_key_is_asked_once_and_kept_by_the_tab_alone(locked: tuple[Visit, str, Path]) -> None:
     visit, key, _ = locked
     page = visit.page
     page.goto(f"{visit.url}/ledger")
@@ -577,10 +577,18 @@ def test_an_access_key_gives_access_to_the_budgets_and_is_not_stored(locked: tup
     expect(page.get_by_label("Access key")).to_be_hidden()
     expect(page.locator("#verdict")).to_contain_text("7 more releases like this fit.")
     expect(page.locator("#code")).to_contain_text("Bearer $GSH_KEY")
-    kept = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie, location.href])")
-    assert key not in kept + page.content()
-    page.reload()
+    assert key not in page.evaluate("JSON.stringify([{...localStorage}, document.cookie, location.href])")
+    assert key not in page.content()
+    page.goto(f"{visit.url}/release-table")
+    expect(page.get_by_label("Budget", exact=True)).to_have_value("web")
+    expect(page.get_by_label("Access key")).to_be_hidden()
+
+    page.get_by_role("button", name="Forget it now").click()
     expect(page.get_by_label("Access key")).to_have_value("")
+    assert key not in page.evaluate("JSON.stringify({...sessionStorage})")
+    page.goto(f"{visit.url}/ledger")
+    expect(page.get_by_label("Access key")).to_be_visible()
+    expect(page.locator("#key-error")).to_be_empty()
 
 
 def test_a_changed_history_is_detected(locked: tuple[Visit, str, Path]) -> None:

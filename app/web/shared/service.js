@@ -1,6 +1,7 @@
 // The service's public API, with URLs relative to the page. The pages send no other requests.
 
 import { plainNumber } from "./number-text.js";
+import { forget, keep, kept } from "./session.js";
 
 /** A problem document of the service (RFC 9457). */
 export class Problem extends Error {
@@ -54,11 +55,18 @@ export function encode(value) {
   return `{${fields.map(([name, each]) => `${JSON.stringify(name)}: ${encode(each)}`).join(", ")}}`;
 }
 
-let accessKey = "";
+const KEY = "access key";
+let accessKey = kept(KEY) ?? "";
 
-/** Send this access key with every request from now on; none if it is empty. It is stored only here. */
+/** Send this access key with every request of this tab, until it is closed. */
 export function useAccessKey(next) {
   accessKey = next;
+  keep(KEY, next);
+}
+
+export function forgetAccessKey() {
+  accessKey = "";
+  forget(KEY);
 }
 
 export const hasAccessKey = () => accessKey !== "";
