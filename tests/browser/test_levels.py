@@ -85,7 +85,7 @@ def test_tables_are_added_removed_and_balanced_and_the_link_keeps_them(visit: Vi
     ("field", "text", "detail"),
     [
         ("level-1-share", "0", "must be greater than 0"),
-        ("level-1-share", "1,5", "has a decimal comma: write a point, 1.5"),
+        ("level-1-share", "1,500", "can be read as 1500 or as 1.5000: write one of these"),
         ("level-1-tau", "", "is required, unless the groups are public"),
         ("level-0-c_u", "0", "must be at least 1"),
         ("level-1-name", "by_country", "must be unique among the tables"),

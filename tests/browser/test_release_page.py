@@ -4,6 +4,7 @@ The service needs an access key, so nothing works by a plain link.
 """
 
 import base64
+import hashlib
 import io
 import json
 from collections.abc import Iterator
@@ -77,6 +78,8 @@ def visit(platform: Platform, window_tab: Page, request: pytest.FixtureRequest) 
     options = {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"} | getattr(request, "param", {})
     window_tab.set_viewport_size(options["viewport"])
     window_tab.emulate_media(color_scheme=options["color_scheme"], media="null")
+    window_tab.goto(f"{platform.url}/healthz")
+    window_tab.evaluate("sessionStorage.clear()")
     visit = Visit(window_tab, platform.url)
     yield visit
     window_tab.unroute_all(behavior="ignoreErrors")
@@ -87,6 +90,8 @@ def visit(platform: Platform, window_tab: Page, request: pytest.FixtureRequest) 
 def enter(visit: Visit, key: str, query: str = "") -> Page:
     """Open the page, and use an access key."""
     page = visit.page
+    page.goto(f"{visit.url}/healthz")
+    page.evaluate("sessionStorage.clear()")
     page.goto(f"{visit.url}/release-table{query}")
     expect(page.locator("#pay-note")).to_contain_text("Enter your access key above.")
     page.get_by_label("Access key").fill(key)
@@ -298,8 +303,14 @@ def test_a_lost_answer_is_found_again_and_nothing_is_charged_twice(visit: Visit,
         route.fetch()
         route.abort()
 
+    count = page.get_by_role("button", name="Make it count: spend")
+    page.route("**/release/table", lambda route: route.abort())  # and before that, the request does not arrive
+    count.click()
+    expect(page.locator("#act-error")).to_contain_text("Press the button again: that is safe.")
+    assert platform.spent("lost") == 0
+    page.unroute("**/release/table")
     page.route("**/release/table", lose)
-    page.get_by_role("button", name="Make it count: spend").click()
+    count.click()
 
     expect(page.locator("#result-note")).to_contain_text("The connection broke, and the table was released")
     assert platform.spent("lost") == 1
@@ -350,9 +361,9 @@ def test_without_a_budget_or_a_ledger_one_sentence_says_what_to_do(
 ) -> None:
     page = enter(visit, platform.bound)
     expect(page.locator("#pay-note")).to_have_text(
-        "There is no budget yet. Create one on the budgets page, then come back."
+        "There is no budget yet. It adds up the cost of all tables about the same people. Create one here."
     )
-    page.get_by_label("Groups per user").fill("3")
+    page.locator("#noise-c_u").fill("3")
     expect(page.get_by_role("button", name="Try with made-up data")).to_be_enabled()
     expect(page.get_by_role("button", name="Make it count")).to_be_disabled()
 
@@ -361,6 +372,53 @@ def test_without_a_budget_or_a_ledger_one_sentence_says_what_to_do(
         other.goto(f"{service.url}/release-table")
         expect(other.locator("#pay-note")).to_contain_text("Reload this page when the ledger is back.")
         other.close()
+
+
+def test_table_and_form_survive_a_walk_to_other_pages(visit: Visit, platform: Platform) -> None:
+    """With a budget that is made in place. The tab keeps them meanwhile, and no table after its release."""
+    platform.budget("another")
+    page = enter(visit, platform.key)
+    page.get_by_label("Paste it, or drop a file").fill("url,users,seconds\nhome,7000,2.5\n")
+    confirm(page)
+    page.get_by_text("Create a budget").click()
+    form = page.get_by_role("form", name="A new budget")
+    for label, text in {"Name": "walked", "Limit of ε": "3", "Limit of δ": "1/100000"}.items():
+        form.get_by_label(label).fill(text)
+    form.get_by_role("button", name="Create").click()
+    expect(page.get_by_label("Budget", exact=True)).to_have_value("walked")
+    query = "SELECT url,\n  users FROM bounded"
+    typed = {
+        page.locator("#noise-c_u"): "4",
+        page.get_by_label("Allowance"): "10^-6",
+        page.get_by_role("group", name="Column seconds").get_by_label("Maximum"): "10,5",
+        page.get_by_label("Name of the release"): "walked-1",
+        page.get_by_label("Which query bounded users?"): query,
+    }
+    for box, text in typed.items():
+        box.fill(text)
+    page.get_by_label("Was anything chosen").select_option("yes: what follows")
+    page.get_by_label("What was chosen so").fill("C_u, from last week")
+
+    page.get_by_role("link", name="Budgets").click()
+    page.locator("#verdict[aria-busy=false]").wait_for()
+    assert page.evaluate("localStorage.length") == 0
+    page.get_by_role("link", name="Release", exact=True).click()
+    for box, text in typed.items():
+        expect(box).to_have_value(text)
+    assert page.evaluate("Object.keys(sessionStorage)") == ["gsh / access key"]
+    expect(page.get_by_label("This is right")).to_be_checked()
+    expect(page.get_by_label("Budget", exact=True)).to_have_value("walked")
+    page.get_by_role("button", name="Dry run with my table").click()
+    page.get_by_role("button", name="Make it count: spend").click()
+    expect(page.locator("#result-title")).to_have_text("Released: walked-1")
+    certificate = platform.client.get("/releases/walked-1/certificate").json()
+    assert certificate["unprotected"] == ["C_u, from last week"]
+    assert certificate["bounds"]["plan_digest"] == hashlib.sha256(query.encode()).hexdigest()
+
+    page.get_by_role("link", name="Budgets").click()
+    page.locator("#verdict[aria-busy=false]").wait_for()
+    kept = json.loads(page.evaluate("sessionStorage['gsh / release']"))
+    assert (kept["plan"]["c_u"], kept["tables"]) == ("4", [])
 
 
 def test_axe_finds_no_fault(visit: Visit, platform: Platform) -> None:

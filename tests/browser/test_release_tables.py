@@ -133,7 +133,7 @@ def test_made_up_tables_show_how_the_release_looks(visit: Visit) -> None:
     ("field", "text", "detail"),
     [
         ("joint-0-share", "0", "must be greater than 0"),
-        ("joint-0-c_u", "1,5", "has a decimal comma: write a point, 1.5"),
+        ("joint-0-c_u", "1,5", "must be an integer"),
         ("joint-0-tau", "", "is required, unless the groups are public"),
         ("joint-1-name", "by_url", "must be unique among the tables"),
         ("joint-0-columns-0-upper", "", "is needed"),

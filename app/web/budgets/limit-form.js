@@ -28,11 +28,14 @@ const PARENT = {
 const REASON = { reason: { label: "Reason", help: "Why the limit changes. The history records it." } };
 const TAKEN = problemWith("budget", "exists already. Select it in the list to change its limit.");
 
-/** Make a form that creates a budget. `plan` is that of the link. `saved(id)` is called when it is recorded. */
-export function wireNewBudget(form, plan, saved) {
+/**
+ * Make a form that creates a budget. `plan` is that of the link. `saved(id)` is called when it is recorded. `isTaken(id)`
+ * says whether there is such a budget already.
+ */
+export function wireNewBudget(form, plan, saved, isTaken = isListed) {
   makeFields(form, { ...NAME, ...LIMIT, ...UNIT, ...PARENT }, typicalFields(form, plan), submitButton("Create"));
   const typical = wireTypical(form, plan);
-  wireSubmit(form, () => form.elements.budget.value.trim(), saved, { isTaken: isListed, typical });
+  wireSubmit(form, () => form.elements.budget.value.trim(), saved, { isTaken, typical });
 }
 
 /** Make a form that changes the limit of the budget `shownId()`. */

@@ -14,14 +14,38 @@ const OTHER_NAME = problemWith(
   "name",
   "belongs to a release of another table or with other noise. Choose another name.",
 );
+const LOOKED = {
+  "": "not answered",
+  no: "no, nothing",
+  yes: "yes: what follows",
+};
+const FIELDS = {
+  name: { label: "Name of the release", help: NAME_HELP },
+  description: { label: "Description", help: "For people; it must not depend on the data." },
+  looked: {
+    label: "Was anything chosen by looking at the data?",
+    options: LOOKED,
+    help: "Such as Cᵤ, a range or the list of groups. The certificate says your answer. No ε covers such a choice.",
+  },
+  chosen: { label: "What was chosen so", placeholder: "Cᵤ is the 99th percentile of last week" },
+  query: {
+    label: "Which query bounded users?",
+    rows: 3,
+    help: `So that each is in at most Cᵤ groups, within the ranges. The ledger keeps it.${isSecureContext ? " The certificate has its SHA-256." : ""}`,
+  },
+};
+const TEXTS = ["budget", ...Object.keys(FIELDS)];
+/** What is typed in the form, before anything is. `suggested` is the last name that was proposed. */
+export const NO_PAYMENT = { ...Object.fromEntries(TEXTS.map((name) => [name, ""])), suggested: "" };
 const [FORBIDDEN, UNAVAILABLE] = [403, 503];
 
-/** Connect the form to `payment`, `{ budget, name, description, suggested }`. `changed(field)` is called on input. */
+/** Connect the form to `payment`, of the form of `NO_PAYMENT`. `changed(field)` is called on input. */
 export function wirePayment(payment, changed) {
   const form = byId("pay");
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", ({ target }) => {
     payment[target.name] = target.value;
+    showChosen(payment);
     if (target.name === "budget" && payment.name === payment.suggested) {
       suggestName(payment);
       form.elements.name.value = payment.name;
@@ -34,9 +58,11 @@ export function wirePayment(payment, changed) {
 export function showBudgets(budgets, payment) {
   const form = byId("pay");
   form.hidden = budgets.length === 0;
+  byId("create").hidden = false;
   if (budgets.length === 0) {
     payment.budget = "";
-    sayPayment("There is no budget yet. ", "Create one on the budgets page", ", then come back.");
+    byId("create").open = true;
+    sayPayment("There is no budget yet. It adds up the cost of all tables about the same people. Create one here.");
     return;
   }
   sayPayment("The budget adds up the cost of all tables about the same people. ", "See what it has paid for", ".");
@@ -44,10 +70,32 @@ export function showBudgets(budgets, payment) {
   if (payment.name === "") suggestName(payment);
   makeFields(form, {
     budget: { label: "Budget", options: Object.fromEntries(budgets.map(({ id, used }) => [id, option(id, used)])) },
-    name: { label: "Name of the release", help: NAME_HELP },
-    description: { label: "Description", help: "For people; it must not depend on the data." },
+    ...FIELDS,
   });
-  for (const name of ["budget", "name", "description"]) form.elements[name].value = payment[name];
+  for (const name of TEXTS) form.elements[name].value = payment[name];
+  for (const name of ["looked", "chosen", "query"]) form.elements[name].closest(".field").classList.add("wide");
+  showChosen(payment);
+}
+
+/** What was chosen is asked only if something was. */
+function showChosen({ looked }) {
+  byId("pay").elements.chosen.closest(".field").hidden = looked !== "yes";
+}
+
+/** What the user says about the release, as members of a request. What nobody answered is left out. */
+export async function statedOf({ description, looked, chosen, query: typed }) {
+  const texts = { no: [], yes: [chosen.trim()] };
+  const said = { description: description.trim() || undefined, unprotected: texts[looked] };
+  const query = typed.trim();
+  if (query === "") return said;
+  return { ...said, provenance: { enforced_by: "caller", plan_digest: await digestOf(query), plan: { query } } };
+}
+
+/** The SHA-256 of a text. Browsers compute it only for pages with TLS or on this machine. */
+async function digestOf(text) {
+  if (!isSecureContext) return undefined;
+  const bytes = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
+  return Array.from(bytes, (each) => each.toString(16).padStart(2, "0")).join("");
 }
 
 const option = (id, used) => `${id} (${usedPercent(used)} used)`;
@@ -67,6 +115,7 @@ export function renewName(payment) {
 /** Say in one sentence why no budget can be chosen, and what to do. */
 export function showNoBudgets(failure, isLocked) {
   byId("pay").hidden = true;
+  byId("create").hidden = true;
   const [{ detail }] = errorsOf(failure);
   if (isLocked) sayPayment("Enter your access key above. Until then you can try with made-up data only.");
   else if (failure.status === FORBIDDEN) sayPayment(`${detail} Ask the operator of this service for an access key.`);
@@ -126,7 +175,14 @@ export function spending(budget, preview) {
 
 /** Show the errors of a release in the form. Returns whether all of them are shown there. */
 export function showPaymentErrors(failures) {
-  const fields = { "Idempotency-Key": "name", "/budget": "budget", "/description": "description" };
+  const fields = {
+    "Idempotency-Key": "name",
+    "/budget": "budget",
+    "/description": "description",
+    "/unprotected": "looked",
+    "/unprotected/0": "chosen",
+    "/provenance/plan": "query",
+  };
   const shown = failures.map((failure) => (failure.type === "key-reused" ? OTHER_NAME : failure));
   const names = showErrors(byId("pay"), shown, (pointer) => fields[pointer] ?? pointer.slice(1));
   byId("pay").querySelector("#pay-error")?.replaceChildren(); // what concerns no field stands at the buttons

@@ -1,23 +1,27 @@
 // The release page: a table, its noise, the budget that pays, and three buttons: try, dry run, make it count.
 
 import { wireCertificate } from "../budgets/certificate-dialog.js";
+import { wireNewBudget } from "../budgets/limit-form.js";
 import { planOf, solved } from "../budgets/planned-release.js";
 import { showEntered, showLocked, wireAccess } from "../shared/access-form.js";
 import { byId } from "../shared/dom.js";
 import { errorsOf } from "../shared/forms.js";
 import { upwards } from "../shared/number-format.js";
-import { encode, get, post, postForm, problemWith, typed } from "../shared/service.js";
+import { encode, get, Problem, post, postForm, problemWith, typed } from "../shared/service.js";
+import { keepOnLeaving, takeDraft } from "./draft.js";
 import { showJoint, wireJoint } from "./joint-panel.js";
 import { appendTables, madeUpTables, pricedTables, sentTables, solvedTables } from "./joint-tables.js";
 import { madeUpGroups } from "./made-up.js";
 import { showNoise, wireNoise } from "./noise-panel.js";
 import {
+  NO_PAYMENT,
   renewName,
   showBudgets,
   showCost,
   showNoBudgets,
   showPaymentErrors,
   spending,
+  statedOf,
   wirePayment,
 } from "./payment-panel.js";
 import { hideResult, showResult } from "./result-panel.js";
@@ -26,7 +30,7 @@ import { answersOf, storedRelease, storedTables, when } from "./stored-release.j
 import { bytesOf, rolesOf } from "./table-file.js";
 import { wireTable } from "./table-panel.js";
 
-const CONFLICT = 409;
+const [CONFLICT, BAD_GATEWAY] = [409, 502];
 const LEVEL = 0.95;
 const PAUSE_MS = 200;
 const MOST_SHOWN_BYTES = 4e6; // a larger answer is not shown, only downloaded
@@ -34,6 +38,11 @@ const KEY = /^[\w.~:-]{1,255}$/; // other characters cannot be in a header
 const BAD_NAME = problemWith("name", "must have 1 to 255 letters, digits and . _ ~ : - only, and not only dots");
 const PLACES = { "/key_columns": "Group keys", "/count_column": "The number of users" };
 const NOT_CHECKED = problemWith("table", "The table has changed. Dry run it first.");
+const NO_ANSWER = new Problem({
+  detail:
+    "No answer came, so it is not known whether the table was released. Press the button again: that is safe. The same " +
+    "table under the same name is charged once, and the answer is the same.",
+});
 const DRY_HELP = {
   true: "All checks of your table and of the name. No noise is drawn, nothing is spent.",
   false: "First confirm in step 1 what the columns are.",
@@ -41,15 +50,21 @@ const DRY_HELP = {
 const NO_BUDGET = problemWith("way", "Choose a budget in step 3 first.");
 const START = { way: "each", tau: "1", epsilon: "1", delta: "1e-6" };
 
+const NO_PLAN = planOf(new URLSearchParams(), {}); // a budget is for more than this release
+const NO_DRAFT = { plan: START, payment: NO_PAYMENT, tables: [] };
+
 const query = new URLSearchParams(location.search);
-const plan = planOf(query, START);
-const payment = { budget: query.get("budget") ?? "", name: "", description: "", suggested: "" };
+const draft = takeDraft() ?? NO_DRAFT;
+const plan = planOf(query, draft.plan);
+plan.columns = [...(draft.plan.columns ?? []), ...plan.columns]; // those of a link go first
+const payment = { ...draft.payment, ...(query.has("budget") ? { budget: query.get("budget") } : {}) };
 const signal = new AbortController().signal;
 const openCertificate = wireCertificate();
 let budgets = [];
 let [mechanism, preview, stated] = [null, null, null]; // several tables have one mechanism each
 let checked = null; // the request of the last successful dry run, and when a release with this name was made, if one was
 let isBusy = false;
+let released = -1; // the version of the table that was released last: it is not kept
 let asking = new AbortController();
 let pause = 0;
 
@@ -59,12 +74,14 @@ const source = wireTable(() => {
   showColumns(isJoint() ? [] : namesOf("value"), isJoint());
   showForms(source.entries);
   askLater();
-});
+}, draft.tables);
 wirePayment(payment, (field) => (field === "budget" ? askLater() : showButtons()));
 wireAccess(byId("access"), () => loadBudgets());
+byId("create").addEventListener("toggle", offerBudget, { once: true });
 byId("try").addEventListener("click", () => act(tryOut));
 byId("dry").addEventListener("click", () => act(dryRun));
 byId("count").addEventListener("click", () => act(makeItCount));
+keepOnLeaving(() => ({ plan, payment, tables: source.version === released ? [] : source.saved() }));
 showColumns([], false);
 void loadBudgets();
 
@@ -93,6 +110,20 @@ async function loadBudgets() {
     showNoBudgets(failure, showLocked(byId("access"), failure));
   }
   await ask();
+}
+
+/** The form that makes a budget, when somebody wants it. */
+function offerBudget() {
+  wireNewBudget(byId("create-form"), NO_PLAN, useBudget, (id) => budgets.some((each) => each.id === id));
+}
+
+/** Pay with a budget that was just made. */
+async function useBudget(id) {
+  byId("create").open = false;
+  byId("create-form").reset();
+  payment.budget = id;
+  if (payment.name === payment.suggested) payment.name = "";
+  await loadBudgets();
 }
 
 function askLater() {
@@ -261,9 +292,10 @@ function shownNames(table) {
 
 async function dryRun() {
   hideResult();
+  const said = await statedOf(payment); // it may change after a dry run
   const [text, key] = [requestText(), chosen() ? nameOfRelease() : undefined];
   byId("act-said").textContent = "Checking your table…";
-  const { released_at: releasedAt } = await (await send({ ...request(), dry_run: true }, key)).json();
+  const { released_at: releasedAt } = await (await send({ ...request(), ...said, dry_run: true }, key)).json();
   checked = { text, releasedAt };
   byId("act-said").textContent = drySentence(key, releasedAt);
 }
@@ -283,10 +315,11 @@ function nameOfRelease() {
 }
 
 async function makeItCount() {
+  const said = await statedOf(payment);
   const key = nameOfRelease();
   if (checked?.text !== requestText()) throw NOT_CHECKED; // the table has changed since the button was shown
   // All of it as it is now: the user may go on typing while the service works.
-  const sent = { ...request(), description: payment.description.trim() || undefined };
+  const sent = { ...request(), ...said };
   byId("act-said").textContent = "Releasing… If the connection breaks, press the button again: it is charged once.";
   let [title, note] = ["Released", `Spent. ${sent.budget} has paid for it.`];
   let isSmall = true;
@@ -301,10 +334,11 @@ async function makeItCount() {
     }
   } catch (failure) {
     // A name of another release is refused. Otherwise the service may have released the table all the same.
-    if (failure.type === "key-reused" || !(await isReleased(key))) throw failure;
+    if (failure.type === "key-reused" || !(await isReleased(key))) throw isAnswer(failure) ? failure : NO_ANSWER;
     note = "The connection broke, and the table was released: here it is. It was charged once.";
   }
   checked = null;
+  released = source.version;
   renewName(payment);
   const shown = await (sent.tables ? tablesOf(key, isSmall) : tableOf(key, isSmall));
   await loadBudgets();
@@ -316,6 +350,9 @@ async function makeItCount() {
     release: { key, open: async () => (await openCertificate(key, signal))() },
   });
 }
+
+/** Whether the service has decided. A proxy that has lost it, or the network, has not. */
+const isAnswer = ({ status }) => status !== undefined && status < BAD_GATEWAY;
 
 /** What is shown of a release. Of a large one nothing is, and the files can still be downloaded. */
 async function tableOf(key, isSmall) {

@@ -1,17 +1,22 @@
 // The place where the user pastes or drops a table, or several: one file is one table.
 
 import { byId } from "../shared/dom.js";
+import { canKeep, packed, unpacked } from "./draft.js";
 import { showRoles } from "./roles-panel.js";
 import { described, leftOut, tableOf } from "./table-file.js";
 import { nameOf, showList } from "./tables-list.js";
 
 const PAUSE_MS = 200;
 
+const KEPT =
+  "If you go to another page, this tab keeps the table until you come back or close the tab. It is not sent. Clear forgets it.";
+const TOO_LARGE = "Too large to be kept while you are on another page: then open it again.";
+
 /**
  * Connect the panel. `changed()` is called when there is another table, or another role. Returns the current state: the
- * `entries`, `{ name, table }`, and the `table` whose columns are shown.
+ * `entries`, `{ name, table }`, and the `table` whose columns are shown. `saved` are tables of a draft.
  */
-export function wireTable(changed) {
+export function wireTable(changed, saved) {
   const area = byId("table-text");
   const state = {
     entries: [],
@@ -19,6 +24,7 @@ export function wireTable(changed) {
     version: 0,
     complain,
     showNames,
+    saved: () => (canKeep(blobsOf(state.entries)) ? state.entries.map(savedEntry) : []),
     get table() {
       return this.entries[this.selected]?.table ?? null;
     },
@@ -32,15 +38,17 @@ export function wireTable(changed) {
   }
 
   /** Read blobs. All of them become tables, in addition to `kept` ones, or none does. */
-  async function open(blobs, kept = []) {
+  async function open(blobs, kept = [], again = []) {
     clearTimeout(pause);
     forget();
     const { version } = state;
     const entries = [...kept];
-    for (const blob of blobs) {
+    for (const [k, blob] of blobs.entries()) {
       const title = blob.name ?? "";
       try {
-        entries.push({ title, name: nameOf(title, entries), table: await tableOf(blob) });
+        const content = canKeep([blob]) ? await packed(blob) : "";
+        const entry = { title, name: nameOf(title, entries), table: await tableOf(blob), content, size: blob.size };
+        entries.push(again[k] === undefined ? entry : withSaved(entry, again[k]));
       } catch (failure) {
         fault = kept.length + blobs.length > 1 ? `${title}: ${failure.message}` : failure.message;
       }
@@ -77,6 +85,7 @@ export function wireTable(changed) {
     byId("table-left-out").textContent = table === null ? "" : leftOut(table);
     byId("table-known").textContent = isOne ? one : `The columns of ${entries[selected].name}:`;
     byId("table-add-label").hidden = table === null;
+    byId("table-kept").textContent = table === null ? "" : canKeep(blobsOf(entries)) ? KEPT : TOO_LARGE;
     for (const each of [area, area.labels[0]]) each.hidden = !isOne;
     showList(state, { choose, remove });
   }
@@ -135,6 +144,29 @@ export function wireTable(changed) {
     area.focus();
   });
   // Pasted before this script came, or kept by the browser. The caller gets the state first.
-  if (area.value !== "") queueMicrotask(openText);
+  if (saved.length > 0) queueMicrotask(openSaved);
+  else if (area.value !== "") queueMicrotask(openText);
   return state;
+
+  async function openSaved() {
+    const blobs = saved.map(unpacked);
+    if (saved.length === 1 && saved[0].title === "") area.value = await blobs[0].text();
+    await open(blobs, [], saved);
+  }
+}
+
+const blobsOf = (entries) => entries.map(({ size }) => ({ size }));
+
+/** A table of the list for a draft: its content, and what the user has said about it. */
+function savedEntry({ title, name, content, table, plan }) {
+  const columns = table.columns.map(({ role, type }) => ({ role, type }));
+  const bounds = plan && { ...plan, known: [...plan.known], columns: [] };
+  return { title, name, content, columns, isConfirmed: table.isConfirmed, plan: bounds };
+}
+
+/** The same table of the list again. */
+function withSaved(entry, { name, columns, isConfirmed, plan }) {
+  for (const [k, said] of columns.entries()) Object.assign(entry.table.columns[k], said);
+  entry.table.isConfirmed = isConfirmed;
+  return { ...entry, name, plan: plan && { ...plan, known: new Map(plan.known) } };
 }

@@ -20,7 +20,8 @@ export const COLUMN_FIELDS = {
 const FORM = "form"; // the place for errors that concern no single field
 
 /**
- * One field: an input, or a choice between `options`, `{ value: text }`. `link`, `{ href, text }`, follows the help.
+ * One field: an input, a choice between `options`, `{ value: text }`, or a text of several `rows`. `link`,
+ * `{ href, text }`, follows the help.
  * Further attributes go to the control.
  */
 export function makeField({ id, name, label, symbol, help, link, options, ...attributes }) {
@@ -41,6 +42,7 @@ function linked(link) {
 }
 
 function control(attributes, options) {
+  if (attributes.rows !== undefined) return element("textarea", { spellcheck: "false", ...attributes });
   if (options === undefined) return element("input", { autocomplete: "off", spellcheck: "false", ...attributes });
   return element("select", attributes, ...Object.entries(options).map(([value, text]) => option(value, text)));
 }
