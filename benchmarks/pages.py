@@ -25,7 +25,7 @@ __all__ = ["main"]
 VISITS = 9
 SIZES = {"desktop": (1280, 900), "phone": (375, 812)}
 COMPLETE = {
-    "explorer": "#plots[data-drawn]",
+    "explorer": "#results[data-answers]",
     "budgets": "#verdict[aria-busy=false]",
     "release": "#cost .lead",
     "swagger": ".opblock",

@@ -3,6 +3,7 @@
 Every URL is relative, so that the pages work under a path prefix. In a page below a folder, each starts with ``../``.
 """
 
+import re
 from html import escape
 from pathlib import Path
 from string import Template
@@ -13,6 +14,7 @@ from app.web import guide
 __all__ = ["CERTIFICATE_PAGE", "PAGES", "PROBLEMS_PAGE", "VERIFY_PAGE", "Page", "body_of", "html"]
 
 _FOLDER = Path(__file__).parent
+_IN_GUIDE = re.compile(r"\s*<a class=\"in-guide\"[^>]*>[^<]*</a>")
 _HEADER = ("web/shared/tokens.css", "web/shared/header.css")
 _TEXT = (*_HEADER, "web/shared/page.css")
 _PANELS = (*_TEXT, "web/shared/components.css")
@@ -84,6 +86,15 @@ PAGES = (
         styles=(*_BUDGETS, "web/release/release.css"),
     ),
     VERIFY_PAGE,
+    Page(
+        name="published",
+        path="published-numbers",
+        link="",  # the answer of the explorer links to it, with its mechanism
+        title="What published numbers mean · Gaussian sparse histogram",
+        description="Where the true counts are: intervals of published counts and of their sum.",
+        main="numbers",
+        styles=(*_PANELS, "web/budgets/column-fields.css", "web/published/published.css"),
+    ),
     Page(
         name="meaning",
         path="what-epsilon-means",
@@ -163,8 +174,9 @@ def html(page: Page, body: str | None = None) -> str:
 
 
 def body_of(page: Page) -> str:
-    """The file of a page."""
-    return (_FOLDER / page.name / "page.html").read_text(encoding="utf-8").rstrip()
+    """The file of a page; without its links into the documentation site, if the service has none."""
+    body = (_FOLDER / page.name / "page.html").read_text(encoding="utf-8").rstrip()
+    return body if guide.is_built() else _IN_GUIDE.sub("", body)
 
 
 def _current(is_current: bool) -> str:

@@ -39,11 +39,11 @@ def faults(visit: Visit) -> list[str]:
 
 def set_scheme(visit: Visit, scheme: Literal["light", "dark"]) -> None:
     """All colours at once: nothing fades, and the plots are drawn again."""
-    has_plots = visit.page.locator("#plots[data-drawn]").count()
-    before = visit.drawn() if has_plots else 0
+    plots = visit.page.locator("#plots[data-drawn]")
+    before = int(plots.get_attribute("data-drawn") or 0) if plots.count() else None
     visit.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-    if has_plots:
-        visit.wait_for_plots(before)
+    if before is not None:
+        expect(plots).not_to_have_attribute("data-drawn", str(before))
 
 
 def faults_now(page: Page, *rules: str) -> list[str]:
@@ -56,14 +56,16 @@ def faults_now(page: Page, *rules: str) -> list[str]:
 def test_axe_finds_no_fault_in_the_explorer(visit: Visit) -> None:
     """With every panel in use: columns, one with a cap, tables, group sizes, published counts, all digits, errors."""
     tables = "table=by_country~1~public~1&table=by_url~16~1~2"
-    visit.open(f"/?epsilon=1&delta=1e-6&c_u=3&tau=2&column=likes~0~1~~1&column=seconds~0~600~~&code=sql&{tables}")
+    visit.open(f"/?epsilon=9&delta=1e-6&c_u=3&tau=2&column=likes~0~1~~1&column=seconds~0~600~~&code=sql&{tables}")
+    visit.open_plots().unfold("own", "compare-fold")
     expect(visit.page.locator("#levels-answer tr")).to_have_count(2)
     visit.page.get_by_role("button", name="Use an example").click()
-    visit.page.get_by_role("button", name="Use example counts").click()
-    expect(visit.page.locator("#published-result tbody tr").first).to_be_visible()
+    expect(visit.page.locator("#weak")).to_be_visible()
     visit.page.locator("#engine > summary").click()
     expect(visit.page.locator("#engine-result")).to_have_attribute("aria-busy", "false")
-    visit.page.locator("#digits summary, .others summary").evaluate_all("all => all.forEach((each) => each.click())")
+    visit.page.locator("#digits summary, .how summary, .others summary").evaluate_all(
+        "all => all.forEach((each) => each.click())"
+    )
     assert faults(visit) == []
 
     visit.page.locator("#epsilon").fill("-1")
@@ -74,6 +76,18 @@ def test_axe_finds_no_fault_in_the_explorer(visit: Visit) -> None:
     expect(visit.page.locator("#column-0-groups-error")).to_have_text("must be at least 1")
     assert faults(visit) == []
     visit.complaints.clear()  # the browser logs the 422 in its console
+
+
+def test_axe_finds_no_fault_in_published_numbers(visit: Visit) -> None:
+    """With a column, a result and an error."""
+    visit.page.goto(f"{visit.url}/published-numbers?c_u=8&tau=1&sigma=12&tau_star=70&column=likes~0~1~20~")
+    visit.page.locator("#mechanism-c_u").wait_for()
+    visit.page.get_by_role("button", name="Use example counts").click()
+    expect(visit.page.locator("#published-result tbody tr").first).to_be_visible()
+    visit.page.locator("#published").fill("a,400\nb,5")
+    expect(visit.page.locator("#published-error")).to_contain_text("Line 2")
+
+    assert faults(visit) == []
 
 
 @pytest.mark.parametrize("path", ["/problems", "/problems/budget-exceeded", "/what-epsilon-means"])
@@ -87,7 +101,7 @@ def test_axe_finds_no_fault_in_the_pages_of_text(visit: Visit, path: str) -> Non
 
 def test_everything_is_reached_with_the_tab_key(visit: Visit) -> None:
     """The focused element always has an outline."""
-    visit.open()
+    visit.open().unfold("own", "code-fold")
     reached: list[str] = []
     for _ in range(100):
         visit.page.keyboard.press("Tab")
@@ -103,39 +117,41 @@ def test_everything_is_reached_with_the_tab_key(visit: Visit) -> None:
         "delta",
         "c_u",
         "tau",
-        "Several levels in on",
-        "My engine adds its o",
+        "slider",
+        "Use your own groups",
         "sizes",
         "sizes-file",
-        "published",
+        "Use it in your codec",
         "tab-curl",
+        "Plotsδ at every ε, t",
+        "Several levels in on",
+        "My engine adds its o",
     ]
-    wanted += ["copy-link", "copy", "groups", "release"]
+    wanted += ["copy-link", "copy"]
     assert [name for name in wanted if name not in reached] == []
 
 
 def test_a_question_is_asked_and_answered_by_keys_alone(visit: Visit) -> None:
     visit.open()
     page = visit.page
-    page.get_by_role("button", name="URL case study").focus()
-    before = visit.drawn()
-    page.keyboard.press("Tab")  # the source of the first example
+    page.get_by_role("button", name="Pages of a week").focus()
+    before = visit.answers()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")  # the second example
-    visit.wait_for_plots(before)
+    visit.wait_for_answer(before)
     expect(page.locator("#sigma-answer")).to_have_text("4.225")
 
-    before = visit.drawn()
+    before = visit.answers()
     page.locator("#epsilon").focus()
     page.keyboard.press("Control+A")
     page.keyboard.type("2")
-    visit.wait_for_plots(before)
-    expect(page.locator("#certificate")).to_contain_text("ε = 2, δ ≤ 1e-6")
+    visit.wait_for_answer(before)
+    expect(page.locator("#certificate")).to_contain_text("ε = 2, δ ≤ 10⁻⁶")
 
 
 def test_results_are_announced(case_study: Visit) -> None:
     """A screen reader announces a new answer, and reads a field's error with the field."""
-    page = case_study.page
+    page = case_study.open_plots().page
 
     assert page.locator("#answer-live").get_attribute("aria-live") == "polite"
     assert "epsilon-error" in (page.locator("#epsilon").get_attribute("aria-describedby") or "")

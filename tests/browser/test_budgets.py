@@ -111,7 +111,7 @@ def test_the_gauge_and_the_figures_show_what_is_used_and_planned_by_the_bounds_o
     page.get_by_text("All digits").click()
     expect(page.locator("#epsilon-bounds")).to_be_visible()
     expect(page.locator("#epsilon-bounds")).to_have_text(f"between {spent['epsilon_lower']} and {spent['epsilon']}")
-    expect(page.locator("#delta-spent")).to_have_text("1.996e-5 of 1e-4")
+    expect(page.locator("#delta-spent")).to_have_text("1.996 × 10⁻⁵ of 10⁻⁴")
     delta = f"{spent['delta_lower']} and {spent['delta']}".replace("e-05", "e-5")
     expect(page.locator("#delta-bounds")).to_have_text(f"between {delta}")
     expect(page.locator("#sums")).to_contain_text("2 releases: noise cost 0.021")
@@ -126,7 +126,7 @@ def test_a_full_budget_does_not_look_overspent(visit: Visit, platform: Platform)
     numbers = "&".join(f"{field}={mechanism[field]}" for field in ("c_u", "tau", "sigma", "tau_star"))
     page = look(visit, name, f"&{numbers}")
 
-    expect(page.locator("#delta-spent")).to_have_text("1e-6 of 1e-6")
+    expect(page.locator("#delta-spent")).to_have_text("10⁻⁶ of 10⁻⁶")
     expect(page.locator("#gauge-place")).to_contain_text("100.0 % used")
     expect(page.locator("#releases .known")).to_contain_text("100.0 % of the budget")
     sums = "One release fills the budget: noise cost 0.057, threshold cost 1.001 × 10⁻⁶."  # exact accounting of one
@@ -205,7 +205,7 @@ def test_a_plan_of_several_is_previewed_together(visit: Visit, platform: Platfor
     page = look(visit, platform.budget(charges=3))
 
     verdict = plan(page, times=3)
-    expect(verdict).to_contain_text("After these 3 the budget would be at ε = 0.839 at δ = 1e-4, ")
+    expect(verdict).to_contain_text("After these 3 the budget would be at ε = 0.839 at δ = 10⁻⁴, ")
     verdict = plan(page, times=9)
     expect(verdict).to_contain_text("Of these 9, 4 would fit.")
     verdict = plan(page, c_u=1, sigma=50, tau="", tau_star="")
@@ -271,9 +271,9 @@ def test_the_history_is_read_page_by_page_and_verified(visit: Visit, platform: P
     expect(page.get_by_role("button", name="Older entries")).to_be_hidden()
     expect(rows.first).to_contain_text("C_u\u00a09, σ\u00a05000, no threshold, μ₀\u00a00.001 in 2\u00a0groups")
     expect(rows.nth(1)).to_contain_text("C_u\u00a01, σ\u00a05000, no threshold")
-    expect(rows.nth(20)).to_contain_text("C_u\u00a051914, σ\u00a02229, τ\u00a01, τ*\u00a013955")
+    expect(rows.nth(20)).to_contain_text("C_u\u00a051\u202f914, σ\u00a02229, τ\u00a01, τ*\u00a013\u202f955")
     expect(rows.nth(20).locator(".key")).to_have_text(f"{name}-week-1")
-    expect(rows.last).to_contain_text("Created: ε\u00a01, δ\u00a01e-4")
+    expect(rows.last).to_contain_text("Created: ε\u00a01, δ\u00a010⁻⁴")
     page.get_by_role("button", name="Verify the history").click()
     expect(page.locator("#verified")).to_have_text(
         f"Intact: 23 entries, every hash and every sum. The last hash is {platform.look(name)['head']}"
@@ -311,7 +311,7 @@ def test_a_budget_is_made_and_its_limit_changed(visit: Visit, platform: Platform
 
     expect(page.locator("#epsilon-spent")).to_have_text("0 of 2.5")
     newest = page.locator("#history tbody tr").first
-    expect(newest).to_contain_text("Changed: ε\u00a02.5, δ\u00a01e-5 per\u00a0household-week")
+    expect(newest).to_contain_text("Changed: ε\u00a02.5, δ\u00a010⁻⁵ per\u00a0household-week")
     expect(newest).to_contain_text("Reason: the <b>yearly</b> review")
     expect(page.locator("#change-form-reason")).to_have_value("")
     assert platform.look(name)["limit"] == {"epsilon": 2.5, "delta": 1e-5, "mu_squared": None, "hazard": None}
@@ -506,7 +506,7 @@ def test_a_year_of_weekly_releases_is_planned(visit: Visit, platform: Platform) 
     verdict = plan(page, c_u=8, tau=1, times=52)
     expect(verdict).to_contain_text("52 more releases like this fit.")
     expect(verdict).to_contain_text("Each of the 52 releases needs σ = ")
-    expect(verdict).to_contain_text("One release alone has ε = 0.118, and all 52 together have ε = 1.000, at δ = 1e-6.")
+    expect(verdict).to_contain_text("One release alone has ε = 0.118, and all 52 together have ε = 1.000, at δ = 10⁻⁶.")
     page.get_by_label("Plan by").select_option("ε and δ of each release")
     verdict = plan(page, epsilon=0.15, delta="2e-8")
     expect(verdict).to_contain_text("Of these 52, ")

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.visits import Visit
+from tests.browser.visits import CASE_STUDY, Visit
 
 COLUMNS = "/?epsilon=1&delta=1e-6&c_u=3&tau=2&column=likes~0~1~1&column=it%27s~-2~5~0.5"
 CAPPED = "/?epsilon=1&delta=1e-6&c_u=10&tau=1&column=likes~0~1~~3&column=seconds~0~600~~"
@@ -34,7 +34,7 @@ def copied(visit: Visit, tab: str) -> str:
 
 @pytest.mark.parametrize("path", ["/", COLUMNS, CAPPED, GIVEN], ids=["counts", "columns", "capped", "given"])
 def test_the_copied_commands_run_and_agree_with_the_page(visit: Visit, path: str) -> None:
-    visit.open(path)
+    visit.open(path).unfold("code-fold")
     shown = visit.page.locator("#sigma-exactly").text_content() or ""
 
     curl = subprocess.run(["bash", "-c", copied(visit, "curl")], capture_output=True, text=True, check=True)
@@ -46,7 +46,7 @@ def test_the_copied_commands_run_and_agree_with_the_page(visit: Visit, path: str
 
 
 def query(visit: Visit, path: str) -> str:
-    visit.open(path)
+    visit.open(path).unfold("code-fold")
     return copied(visit, "SQL")
 
 
@@ -66,7 +66,7 @@ def test_the_query_runs_and_has_the_bounds_of_the_page(visit: Visit) -> None:
 
 
 def test_the_query_has_the_c_u_of_the_page(visit: Visit) -> None:
-    assert "_place <= 51914" in query(visit, "/")
+    assert "_place <= 51914" in query(visit, CASE_STUDY)
 
 
 def test_no_user_changes_a_sum_in_more_groups_than_its_cap(visit: Visit) -> None:
@@ -112,5 +112,5 @@ def test_the_query_is_for_the_engine_and_the_columns_of_the_person(visit: Visit)
     expect(page.locator("#copy")).to_be_disabled()
     visit.page.reload()
     expect(form.get_by_label("Engine")).to_have_value("bigquery")
-    page.locator("#plots[data-drawn]").wait_for()
+    page.locator("#results[data-answers]").wait_for()
     visit.complaints.clear()  # the browser logs the 422 in its console

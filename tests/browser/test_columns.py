@@ -76,9 +76,9 @@ def test_small_noise_on_a_wide_column_is_pointed_out_and_mended(visit: Visit) ->
     hint = visit.page.locator("#column-noise .greedy")
     expect(hint).to_contain_text("seconds takes over 99 % of the privacy loss")
     before = exactly(visit, "sigma")
-    drawn = visit.drawn()
+    drawn = visit.answers()
     hint.get_by_role("button", name="Balance the noise").click()
-    visit.wait_for_plots(drawn)
+    visit.wait_for_answer(drawn)
 
     expect(hint).to_have_count(0)
     assert visit.query["column"] == ["likes~0~1~~", "seconds~0~600~~"]
@@ -127,9 +127,9 @@ def test_the_link_to_budgets_carries_the_plan_with_its_columns(visit: Visit) -> 
 def test_columns_that_are_taken_away_leave_no_line(visit: Visit) -> None:
     visit.open(f"{QUERY}&column=likes~0~1~~")
     expect(visit.page.locator("#column-noise li")).to_have_count(1)
-    before = visit.drawn()
+    before = visit.answers()
     visit.page.get_by_role("button", name="Remove column likes").click()
-    visit.wait_for_plots(before)
+    visit.wait_for_answer(before)
 
     expect(visit.page.locator("#column-noise")).to_be_hidden()
 
@@ -153,6 +153,7 @@ def test_an_impossible_cap_is_shown_at_its_field(visit: Visit, given: str) -> No
 def test_all_columns_have_the_same_kind_of_noise(visit: Visit) -> None:
     page = visit.page
     page.goto(f"{visit.url}{QUERY}&column=likes~0~1~~&column=shares~0~600~~")
+    visit.unfold("code-fold")
     expect(page.locator("#copy")).to_be_enabled()
     for first, second, place, detail in (
         ("", "64", 0, "give the noise of every column, or of none"),
@@ -247,7 +248,7 @@ def test_a_link_of_an_earlier_version_keeps_its_meaning(visit: Visit) -> None:
     assert visit.query["column"] == ["likes~0~1~2 σ~", "shares~0~600~1 σ~"]
     before = exactly(visit, "sigma")
     visit.page.reload()
-    visit.page.locator("#plots[data-drawn]").wait_for()
+    visit.page.locator("#results[data-answers]").wait_for()
     assert exactly(visit, "sigma") == before
 
 
@@ -261,7 +262,7 @@ def test_plots_and_code_are_of_the_question_that_was_asked(first_visit: Visit) -
     page.clock.install()
     page.route("**/compare", hold)
     with page.expect_request("**/compare"):
-        page.goto(f"{first_visit.url}{QUERY}&column=likes~0~1~~100&code=sql")
+        page.goto(f"{first_visit.url}{QUERY}&column=likes~0~1~~100&code=sql&axes=keep-x")
     page.clock.pause_at("2100-01-01")
     page.locator("#c_u").fill("7")
     page.locator("#column-0-groups").fill("5")

@@ -19,11 +19,11 @@ def test_a_first_visit_asks_the_service_alone_paints_before_any_module_and_moves
         "window.shift = 0; new PerformanceObserver(list => { for (const each of list.getEntries()) "
         "if (!each.hadRecentInput) window.shift += each.value; }).observe({type: 'layout-shift', buffered: true});"
     )
-    first_visit.open()
+    first_visit.open("/")
 
     paths = [request.url.removeprefix(first_visit.url) for request in first_visit.requests]
-    assert "/plotly/plotly.min.js" in paths
     assert "/compare" in paths
+    assert not any("plotly" in path for path in paths)  # it is large, and loads when the plots are unfolded
     assert all(path.startswith("/") for path in paths)
     assert page.evaluate("window.shift") < 0.01
     painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
@@ -32,22 +32,36 @@ def test_a_first_visit_asks_the_service_alone_paints_before_any_module_and_moves
     assert set(scripts) <= {"before-paint.js", "theme-switch.js", "explorer.js"}
 
 
-def test_the_page_opens_with_the_case_study(case_study: Visit) -> None:
-    case_study.expect_answer("2228.49", "13951.10")
-    expect(case_study.page.locator("#certificate")).to_contain_text("meets")
-    expect(case_study.page.get_by_role("button", name="URL case study")).to_have_attribute("aria-pressed", "true")
+@pytest.mark.parametrize("visit", [{}, PHONE], indirect=True, ids=["desktop", "phone"])
+def test_the_page_opens_small_with_a_small_example(visit: Visit) -> None:
+    """At most 2 000 px at 1280, until something is opened."""
+    visit.open("/")
+    visit.expect_answer("11.95", "62.64")
+    expect(visit.page.locator("#certificate")).to_contain_text("meets")
+    expect(visit.page.get_by_role("button", name="Pages of a week")).to_have_attribute("aria-pressed", "true")
+    expect(visit.page.locator("details[open]")).to_have_count(0)
+    width = visit.page.evaluate("innerWidth")
+    assert visit.page.evaluate("document.documentElement.scrollHeight") <= (2000 if width == 1280 else 3600)
+
+
+def test_the_case_study_is_one_click_away(visit: Visit) -> None:
+    visit.open("/")
+    visit.page.get_by_role("button", name="URL case study").click()
+
+    visit.expect_answer("2228.49", "13\u202f951.10")
 
 
 @pytest.mark.parametrize(
     ("accounting", "cells"),
     [
-        ("exact", ["2228.49", "13951.10", "none", "none"]),
-        ("add-deltas", ["2274.44", "14713.09", "2.1 %", "5.5 %"]),
-        ("half-split", ["2334.74", "14866.54", "4.8 %", "6.6 %"]),
-        ("zcdp", ["2486.51", "16054.94", "11.6 %", "15.1 %"]),
+        ("exact", ["2228.49", "13\u202f951.10", "none", "none"]),
+        ("add-deltas", ["2274.44", "14\u202f713.09", "2.1 %", "5.5 %"]),
+        ("half-split", ["2334.74", "14\u202f866.54", "4.8 %", "6.6 %"]),
+        ("zcdp", ["2486.51", "16\u202f054.94", "11.6 %", "15.1 %"]),
     ],
 )
 def test_the_table_compares_other_accountings(case_study: Visit, accounting: str, cells: list[str]) -> None:
+    case_study.unfold("compare-fold")
     expect(case_study.page.locator(f"#compare tr[data-accounting={accounting}] td")).to_have_text(cells)
 
 
@@ -71,7 +85,7 @@ def test_numbers_to_use_are_rounded_to_the_safe_side(case_study: Visit, value: f
 
 def test_both_curves_and_their_ratio_are_drawn(case_study: Visit) -> None:
     """At ε = 0.349 the two parts are equal, and adding them doubles δ."""
-    lines = case_study.traces("curve")
+    lines = case_study.open_plots().traces("curve")
     at = lines["Exact"]["x"].index(0.349)
 
     assert lines["Exact"]["y"][at] == 9.999999999999999e-06
@@ -85,7 +99,7 @@ def test_both_curves_and_their_ratio_are_drawn(case_study: Visit) -> None:
 
 
 def test_a_change_shows_in_the_link_the_numbers_and_the_plots(visit: Visit) -> None:
-    visit.open()
+    visit.open().open_plots()
     before = visit.traces("keep")["Exact"]["x"]
     visit.fill("c_u", "1")
 
@@ -102,7 +116,7 @@ def test_presets_are_one_click_and_one_step_back(visit: Visit) -> None:
         expect(visit.page.locator("#sigma-answer")).to_have_text(sigma)
         assert visit.query["c_u"] == [c_u]
         visit.page.go_back()
-        visit.expect_answer("2228.49", "13951.10")
+        visit.expect_answer("2228.49", "13\u202f951.10")
         expect(visit.page.locator("#c_u")).to_have_value("51914")
 
 
@@ -118,6 +132,7 @@ def test_a_link_restores_everything(visit: Visit) -> None:
     expect(visit.page.get_by_label("Groups, at most")).to_have_value("2")
     expect(visit.page.get_by_role("tab", name="SQL")).to_have_attribute("aria-selected", "true")
     expect(visit.page.locator("[data-axis=keep-x]")).to_have_attribute("aria-pressed", "true")
+    visit.open_plots()
     assert visit.page.evaluate("document.getElementById('plot-keep').layout.xaxis.type") == "log"
     expect(visit.page.locator("#sigma-answer")).to_have_text("50")
     assert set(visit.query) == {"epsilon", "delta", "c_u", "tau", "sigma", "column", "axes", "code"}
@@ -130,7 +145,7 @@ def test_a_column_name_may_contain_the_column_separator(visit: Visit) -> None:
 
     expect(visit.page.locator("#column-0-name")).to_have_value("a~b %7E")
     expect(visit.page.locator("#column-0-upper")).to_have_value("1")
-    visit.page.locator("#plots[data-drawn]").wait_for()
+    visit.page.locator("#results[data-answers]").wait_for()
 
 
 def test_a_given_mechanism_is_accounted_for(visit: Visit) -> None:
@@ -138,15 +153,15 @@ def test_a_given_mechanism_is_accounted_for(visit: Visit) -> None:
     visit.open("/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1&sigma=2228&tau_star=13948")
 
     expect(visit.page.locator("#lead")).to_have_text(
-        "This misses the target: at ε = 0.349, its δ is 1.004e-5, more than 1e-5. "
-        "σ = 2228.49 with τ* = 13951.10 would meet it."
+        "This misses the target: at ε = 0.349, its δ is 1.004 × 10⁻⁵, more than 10⁻⁵. "
+        "σ = 2228.49 with τ* = 13\u202f951.10 would meet it."
     )
     expect(visit.page.locator("#delta-exactly")).to_have_text("1.003103848512688e-5")
     expect(visit.page.locator("#certificate .missed")).to_have_text("misses")
 
 
 def test_a_given_mechanism_is_drawn_with_the_exact_one(visit: Visit) -> None:
-    visit.open("/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1&sigma=9000")
+    visit.open("/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1&sigma=9000").open_plots()
 
     expect(visit.page.locator("#compare tr[data-accounting=exact] td").first).to_have_text("2228.49")
     edge = visit.traces("frontier")
@@ -157,7 +172,7 @@ def test_a_given_mechanism_is_drawn_with_the_exact_one(visit: Visit) -> None:
 
 
 def test_a_huge_noise_is_drawn_without_a_complaint(visit: Visit) -> None:
-    visit.open("/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1&sigma=1e300")
+    visit.open("/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1&sigma=1e300").open_plots()
 
     expect(visit.page.locator("#plots-error")).to_be_empty()
     assert max(visit.traces("frontier")["Exact"]["x"]) < 3000
@@ -174,13 +189,12 @@ def test_a_page_that_may_not_remember_works(first_visit: Visit) -> None:
 
 
 def test_an_unreachable_service_is_reported_in_the_explorer(visit: Visit) -> None:
-    """No field is marked, and nothing can be copied or released."""
+    """No field is marked, and nothing can be copied."""
     for path in ("calibrate", "compare", "version"):
         visit.page.route(f"**/{path}", lambda route: route.abort())
     visit.page.goto(visit.url)
 
     expect(visit.page.locator("#lead")).to_have_text("No answer yet: The service cannot be reached.")
-    expect(visit.page.locator("#release")).to_be_disabled()
     expect(visit.page.locator("#copy")).to_be_disabled()
     assert [each for each in visit.complaints if "ERR_FAILED" not in each] == []
     visit.complaints.clear()
@@ -188,10 +202,10 @@ def test_an_unreachable_service_is_reported_in_the_explorer(visit: Visit) -> Non
 
 def test_the_answer_is_shown_without_plotly(visit: Visit) -> None:
     visit.page.route("**/plotly.min.js", lambda route: route.abort())
-    visit.page.goto(visit.url)
+    visit.open().unfold("plots-fold")
 
     expect(visit.page.locator("#plots-error")).to_contain_text("Plotly did not load")
-    visit.expect_answer("2228.49", "13951.10")
+    visit.expect_answer("2228.49", "13\u202f951.10")
     expect(visit.page.locator("#answer")).to_have_class("answer")
     expect(visit.page.locator("#copy")).to_be_enabled()
     assert [each for each in visit.complaints if "ERR_FAILED" not in each] == []
@@ -200,17 +214,17 @@ def test_the_answer_is_shown_without_plotly(visit: Visit) -> None:
 
 def test_a_column_can_be_added_and_taken_away(visit: Visit) -> None:
     visit.open()
-    before = visit.drawn()
+    before = visit.answers()
     visit.page.locator("#more > summary").click()
     visit.page.get_by_role("button", name="Add a column").click()
-    visit.wait_for_plots(before)
+    visit.wait_for_answer(before)
 
-    visit.expect_answer("3151.56", "19729.42")
+    visit.expect_answer("3151.56", "19\u202f729.42")
     assert visit.query["column"] == ["likes~0~1~~"]
-    before = visit.drawn()
+    before = visit.answers()
     visit.page.get_by_role("button", name="Remove column likes").click()
-    visit.wait_for_plots(before)
-    visit.expect_answer("2228.49", "13951.10")
+    visit.wait_for_answer(before)
+    visit.expect_answer("2228.49", "13\u202f951.10")
 
 
 @pytest.mark.parametrize(
@@ -226,7 +240,7 @@ def test_a_column_can_be_added_and_taken_away(visit: Visit) -> None:
         ("epsilon", "", "is required"),
         ("tau", "-3", "must be at least 0"),
         ("sigma", "2228", "must be at least 2228.49 for this ε and δ, whatever τ* is"),
-        ("tau_star", "13000", "must be at least 13951.06 for this ε and δ"),
+        ("tau_star", "13000", "must be at least 13\u202f951.06 for this ε and δ"),
     ],
 )
 def test_an_error_is_shown_next_to_its_field(case_study: Visit, field: str, text: str, detail: str) -> None:
@@ -244,12 +258,11 @@ def test_an_error_is_shown_next_to_its_field(case_study: Visit, field: str, text
     expect(page.locator("#lead")).to_contain_text(said)
     expect(page.locator(".stale-note")).to_be_visible()
     expect(page.locator("#copy")).to_be_disabled()
-    expect(page.locator("#release")).to_be_disabled()
     case_study.fill(field, good)
     expect(page.locator(f"#{field}-error")).to_be_empty()
     expect(page.locator(".stale-note")).to_be_hidden()
     expect(page.locator("#copy")).to_be_enabled()
-    case_study.expect_answer("2228.49", "13951.10")
+    case_study.expect_answer("2228.49", "13\u202f951.10")
 
 
 @pytest.mark.parametrize(
@@ -277,16 +290,14 @@ def test_a_problem_is_known_by_the_last_part_of_its_type(case_study: Visit, kind
 
 
 def test_axes_turn_logarithmic_and_back(visit: Visit) -> None:
-    visit.open()
+    visit.open().open_plots()
     axis = visit.page.locator("[data-axis=curve-y]")
     expect(axis).to_have_attribute("aria-pressed", "true")
 
-    before = visit.drawn()
     axis.click()
-    visit.wait_for_plots(before)
 
     expect(axis).to_have_attribute("aria-pressed", "false")
-    assert visit.page.evaluate("document.getElementById('plot-curve').layout.yaxis.type") == "linear"
+    visit.page.wait_for_function("document.getElementById('plot-curve').layout.yaxis.type === 'linear'")
     assert visit.query["axes"] == ["curve-y"]
 
 
@@ -294,6 +305,7 @@ def test_axes_turn_logarithmic_and_back(visit: Visit) -> None:
     ("kind", "start"), [("PNG", b"\x89PNG"), ("SVG", b"<svg"), ("CSV", b"series,epsilon,delta,ratio\n")]
 )
 def test_a_plot_can_be_downloaded(case_study: Visit, tmp_path: Path, kind: str, start: bytes) -> None:
+    case_study.open_plots()
     with case_study.page.expect_download() as started:
         case_study.page.get_by_role("button", name=f"Download δ at every ε as {kind}").click()
     started.value.save_as(tmp_path / "plot")
@@ -303,7 +315,7 @@ def test_a_plot_can_be_downloaded(case_study: Visit, tmp_path: Path, kind: str, 
 
 
 def test_hovering_shows_the_numbers(case_study: Visit) -> None:
-    plot = case_study.page.locator("#plot-keep .nsewdrag")
+    plot = case_study.open_plots().page.locator("#plot-keep .nsewdrag")
     plot.scroll_into_view_if_needed()
     plot.hover()
 
@@ -326,7 +338,7 @@ def test_the_theme_can_be_chosen_and_is_remembered(visit: Visit) -> None:
 
 @pytest.mark.parametrize("visit", [PHONE], indirect=True)
 def test_a_finger_on_a_plot_scrolls(visit: Visit) -> None:
-    visit.open()
+    visit.open().open_plots()
 
     assert visit.page.evaluate("document.getElementById('plot-keep').layout.dragmode") is False
-    visit.expect_answer("2228.49", "13951.10")
+    visit.expect_answer("2228.49", "13\u202f951.10")

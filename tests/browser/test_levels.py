@@ -42,7 +42,7 @@ def test_three_levels_are_answered_when_the_panel_is_opened_and_not_before(visit
     page.locator("#levels > summary").click()
 
     expect(page.locator("#levels-lead")).to_contain_text(
-        "All tables together have the privacy of one: ε = 1, δ ≤ 1e-6."
+        "All tables together have the privacy of one: ε = 1, δ ≤ 10⁻⁶."
     )
     assert rows(visit) == [
         ["by_country", "33.3 %", "7.318", "none"],

@@ -46,9 +46,9 @@ def test_the_pages_and_the_links_between_them_stay_within_their_prefix(behind_a_
     assert answered.value.status == 200
     page.get_by_role("link", name="Sparse histogram").click()
 
-    expect(page).to_have_url(f"{PREFIX}/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1")
-    page.locator("#plots[data-drawn]").wait_for()
-    behind_a_proxy.expect_answer("2228.49", "13951.10")
+    expect(page).to_have_url(f"{PREFIX}/?epsilon=1&delta=1e-6&c_u=8&tau=1")
+    page.locator("#results[data-answers]").wait_for()
+    behind_a_proxy.expect_answer("11.95", "62.64")
     expect(page.locator("#code")).to_contain_text(f"{PREFIX}/calibrate")
 
 

@@ -9,7 +9,17 @@ from playwright.sync_api import expect
 from tests.browser.visits import Visit
 
 QUESTION = {"mechanism": {"c_u": 10, "tau": 1}, "epsilon": 1, "delta": 1e-6}
-LINK = "/?epsilon=1&delta=1e-6&c_u=10&tau=1"
+
+
+def opened(visit: Visit, columns: str = "") -> Any:
+    """By the link of the answer. Returns the mechanism."""
+    visit.open(f"/?epsilon=1&delta=1e-6&c_u=10&tau=1{columns}")
+    visit.page.get_by_role("link", name="What published numbers mean").click()
+    visit.page.locator("#mechanism-c_u").wait_for()
+    mechanism = asked(visit, "calibrate", QUESTION)["mechanism"]
+    if not columns:
+        expect(visit.page.locator("#mechanism-tau_star")).to_have_value(repr(mechanism["tau_star"]))
+    return mechanism
 
 
 def asked(visit: Visit, path: str, body: object) -> Any:
@@ -22,10 +32,9 @@ def interval(low: float, high: float) -> str:
 
 def test_a_person_reads_what_two_published_counts_mean(visit: Visit) -> None:
     """The numbers are those of the service. The count near τ* has a long way down."""
-    visit.open(LINK)
+    mechanism = opened(visit)
     page = visit.page
     page.get_by_role("textbox", name="Published counts").fill("near, 75\nfar, 178.5")
-    mechanism = asked(visit, "calibrate", QUESTION)["mechanism"]
     result = page.locator("#published-result")
     for level in (0.95, 0.99):
         page.get_by_label("Confidence").select_option(str(level))
@@ -57,7 +66,7 @@ def test_a_person_reads_what_two_published_counts_mean(visit: Visit) -> None:
 
 
 def test_further_columns_have_intervals_too(visit: Visit) -> None:
-    visit.open(f"{LINK}&column=likes~0~1~~")
+    opened(visit, "&column=likes~0~1~~")
     visit.page.get_by_role("textbox", name="Published counts").fill("page,likes,count\na,300.25,812.5\nb,77,440")
 
     rows = visit.page.locator("#published-result tbody th")
@@ -70,10 +79,11 @@ def test_further_columns_have_intervals_too(visit: Visit) -> None:
 
 def test_a_count_that_cannot_be_published_is_refused(visit: Visit) -> None:
     """With its line. The other lines keep their intervals."""
-    visit.open(LINK)
+    mechanism = opened(visit)
     box, error = visit.page.get_by_role("textbox", name="Published counts"), visit.page.locator("#published-error")
     box.fill("12")
-    expect(error).to_have_text("Line 1 has a count below τ* = 70.47: this mechanism did not publish it.")
+    least = repr(mechanism["tau_star"])
+    expect(error).to_have_text(f"Line 1 has a count below τ* = {least}: this mechanism did not publish it.")
     expect(visit.page.locator("#published-result")).to_have_text("No published counts yet.")
     box.fill("page,users\na,812.5\nb,12\nc,440")
     expect(error).to_contain_text("Line 3 has a count below τ*")
@@ -88,8 +98,7 @@ def test_a_count_that_cannot_be_published_is_refused(visit: Visit) -> None:
 
 def test_the_least_count_that_the_service_takes_is_taken(visit: Visit) -> None:
     """One step of the noise grid below τ* is accepted, and the next number below is not: without a refused request."""
-    visit.open(LINK)
-    mechanism = asked(visit, "calibrate", QUESTION)["mechanism"]
+    mechanism = opened(visit)
     least = mechanism["tau_star"] - 2.0 ** math.floor(math.log2(mechanism["sigma"]) - 20)
     box, error = visit.page.get_by_role("textbox", name="Published counts"), visit.page.locator("#published-error")
     box.fill(repr(math.nextafter(least, 0)))
@@ -101,8 +110,7 @@ def test_the_least_count_that_the_service_takes_is_taken(visit: Visit) -> None:
 
 def test_a_count_next_to_the_threshold_is_smaller_in_truth(visit: Visit) -> None:
     """Its whole interval is below it. The best guesses of such counts do not add up to the sum."""
-    visit.open(LINK)
-    mechanism = asked(visit, "calibrate", QUESTION)["mechanism"]
+    mechanism = opened(visit)
     counts = [70.5, 72, 160]
     answer = asked(visit, "intervals", {"mechanism": mechanism, "level": 0.95, "counts": counts, "total": True})
     visit.page.get_by_role("textbox", name="Published counts").fill("a,70.5\nb,72\nc,160")
@@ -119,7 +127,7 @@ def test_a_count_next_to_the_threshold_is_smaller_in_truth(visit: Visit) -> None
 
 def test_a_negative_sum_of_a_column_is_explained(visit: Visit) -> None:
     """Only if no user can add a negative number."""
-    visit.open(f"{LINK}&column=likes~0~1~~&column=change~-5~5~~")
+    opened(visit, "&column=likes~0~1~~&column=change~-5~5~~")
     box, why = visit.page.get_by_role("textbox", name="Published counts"), visit.page.locator("#published-result .why")
     box.fill("page,count,likes,change\na,812.5,-3.5,-8\nb,440,77,2")
     expect(why.last).to_contain_text("Some published numbers of likes are below 0. Noise can make")

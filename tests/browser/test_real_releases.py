@@ -10,9 +10,9 @@ RELEASES = {release.name: release for release in gsh.real_releases()}
 
 
 def choose(visit: Visit, name: str) -> None:
-    before = visit.drawn()
+    before = visit.answers()
     visit.page.get_by_role("button", name=name).click()
-    visit.wait_for_plots(before)
+    visit.wait_for_answer(before)
 
 
 def test_wikimedia_fills_in_the_form_and_shows_its_gap_and_its_sources(visit: Visit) -> None:
@@ -84,7 +84,7 @@ def test_a_link_and_a_step_back_show_the_release(visit: Visit) -> None:
     expect(visit.page.locator("#real-gap")).to_have_text("With their threshold, τ* − τ = 99.0.")
 
     visit.page.go_back()
-    visit.expect_answer("2228.49", "13951.10")
+    visit.expect_answer("2228.49", "13\u202f951.10")
     expect(visit.page.locator("#real-release")).to_be_hidden()
 
 
@@ -101,8 +101,10 @@ def test_without_the_releases_the_page_works(visit: Visit) -> None:
     visit.page.route("**/real-releases", lambda route: route.abort())
     visit.open()
 
-    visit.expect_answer("2228.49", "13951.10")
-    expect(visit.page.locator("#cards button")).to_have_text(["URL case study", "Small app", "Weekly top pages"])
+    visit.expect_answer("2228.49", "13\u202f951.10")
+    expect(visit.page.locator("#cards button")).to_have_text(
+        ["Pages of a week", "Small app", "Weekly top pages", "URL case study"]
+    )
     assert [each for each in visit.complaints if "ERR_FAILED" not in each] == []
     visit.complaints.clear()
 

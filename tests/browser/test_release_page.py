@@ -154,8 +154,8 @@ def test_a_table_is_pasted_priced_checked_released_and_downloaded(visit: Visit, 
 
     expect(page.locator("#noise-answer")).to_contain_text("σ = 11.95, τ* = 61.07. Counts ± 23.43, seconds ± 234.21")
     expect(page.locator("#cost")).to_contain_text("It costs 12.6 % of web.")
-    expect(page.locator("#stated")).to_contain_text("The certificate will state ε = 1, δ ≤ 1e-6.")
-    expect(page.locator("#cost")).to_contain_text("By itself it has ε = 0.873 at δ = 1e-5.")
+    expect(page.locator("#stated")).to_contain_text("The certificate will state ε = 1, δ ≤ 10⁻⁶.")
+    expect(page.locator("#cost")).to_contain_text("By itself it has ε = 0.873 at δ = 10⁻⁵.")
     count = page.get_by_role("button", name="Make it count: spend 12.6 % of web")
     expect(count).to_be_disabled()
 
@@ -280,7 +280,7 @@ def test_the_epsilon_of_a_plan_is_the_one_that_the_certificate_states(
     page.get_by_label("Paste it, or drop a file").fill("url,users\nhome,7000\n")
     expect(page.locator("#stated")).to_contain_text(f"The certificate will state ε = {stated}, δ ≤ ")
     if epsilon:
-        expect(page.locator("#stated")).to_contain_text("δ ≤ 1e-6.")
+        expect(page.locator("#stated")).to_contain_text("δ ≤ 10⁻⁶.")
     page.get_by_label("Name of the release").fill(name)
     confirm(page)
     page.get_by_role("button", name="Dry run with my table").click()

@@ -70,7 +70,7 @@ def test_two_files_are_released_together(visit: Visit, tmp_path: Path) -> None:
             "by_country, 33.3 %: σ = 7.318, no threshold. Counts ± 14.35, in 19 of 20 cases. All groups are shown.",
         ]
     )
-    expect(page.locator("#stated")).to_contain_text("ε = 1, δ ≤ 1e-6")
+    expect(page.locator("#stated")).to_contain_text("ε = 1, δ ≤ 10⁻⁶")
     page.locator("#roles-confirmed").check()
     expect(page.locator("#try")).to_be_enabled()  # the noise is known
     expect(page.locator("#dry")).to_be_disabled()  # the other table is not confirmed

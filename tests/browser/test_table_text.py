@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playwright.sync_api import expect
 
 from tests.browser.visits import Visit
 
@@ -98,7 +97,6 @@ LEFT = "has a column of numbers that is neither the count, {}, nor a further col
 WHICH = "must say which column is the count, {}: name it count, and remove the other columns of numbers"
 
 
-@pytest.mark.parametrize("has_keys", [False, True], ids=["sizes", "release"])
 @pytest.mark.parametrize(
     ("text", "detail"),
     [
@@ -113,9 +111,9 @@ WHICH = "must say which column is the count, {}: name it count, and remove the o
         ),
     ],
 )
-def test_a_column_of_numbers_is_no_part_of_the_key(case_study: Visit, text: str, detail: str, has_keys: bool) -> None:
+def test_a_column_of_numbers_is_no_part_of_the_key(case_study: Visit, text: str, detail: str) -> None:
     """Which one is the count is not guessed, and the others would be read or released as names."""
-    found = groups(case_study, text, hasKeys=has_keys)
+    found = groups(case_study, text)
 
     assert (found["counts"], found["problems"]) == ([], [{"line": 1, "detail": detail}])
 
@@ -134,25 +132,12 @@ def test_the_columns_of_intervals_are_no_part_of_the_key(case_study: Visit) -> N
 
 def test_keys_have_several_columns_and_values_their_names(case_study: Visit) -> None:
     text = "country,likes,users,url\nUS,812,20411,a.org\nFR,1,3,b.org"
-    found = groups(case_study, text, names=["likes"], hasKeys=True)
+    found = groups(case_study, text, names=["likes"])
 
     assert found["keys"] == [["US", "a.org"], ["FR", "b.org"]]
     assert (found["counts"], found["values"]) == ([20411, 3], [[812, 1]])
-    unnamed = groups(case_study, "a.org, US, 20411, 812", names=["likes"], hasKeys=True)
+    unnamed = groups(case_study, "a.org, US, 20411, 812", names=["likes"])
     assert (unnamed["keys"], unnamed["counts"], unnamed["values"]) == ([["a.org", "US"]], [20411], [[812]])
-    assert groups(case_study, "7, 8", hasKeys=True)["keys"] == [["7"]]
-
-
-@pytest.mark.parametrize(
-    ("text", "detail"),
-    [
-        ("url,users\na,5", "must name every column: likes"),
-        ("a, 5", "must have these cells: group key, count, likes"),
-        ("users,likes\n5,6", "must have a group key"),
-    ],
-)
-def test_a_table_to_release_has_all_its_columns(case_study: Visit, text: str, detail: str) -> None:
-    assert groups(case_study, text, names=["likes"], hasKeys=True)["problems"] == [{"line": 1, "detail": detail}]
 
 
 CELL = st.text(st.sampled_from('abc ,;"\n\t1.'), min_size=1, max_size=6).map(lambda text: f"k{text}k")
@@ -181,14 +166,3 @@ def test_a_million_sizes_are_read(case_study: Visit) -> None:
     found = case_study.page.evaluate(f"{script} return [counts.length, Math.max(...counts.slice(0, 9)), problems]; }}")
 
     assert found == [1_000_000, 1 + max((k * 7919) % 5000 for k in range(9)), []]
-
-
-def test_the_box_of_a_release_refuses_what_the_box_of_sizes_refuses(visit: Visit) -> None:
-    """`grape 1,200` is not released as 200 or as 1, and nothing is sent."""
-    visit.open()
-    visit.requests.clear()
-    visit.page.locator("#groups").fill("pear 30\ngrape 1,200")
-    visit.page.get_by_role("button", name="Release", exact=True).click()
-
-    expect(visit.page.locator("#groups-error")).to_have_text(f"Line 2 {ONE_OR_TWO}.")
-    assert visit.requests == []

@@ -49,17 +49,13 @@ def explorer(visit: Visit) -> None:
     tables = f"table={'W' * 64}~1~public~1&table=by_url~1000000000000~1~2&shares=balanced"
     visit.open(f"/?epsilon=1&delta=1e-6&c_u=3&tau=2&sigma=50&{columns}&code=sql&{tables}")
     expect(visit.page.locator("#levels-answer tr")).to_have_count(2)
-    page = visit.page
-    page.get_by_role("button", name="Use an example").click()
-    page.locator("#groups").fill(f"{'W' * 80}, 1000000000000, 5000000000, 6\nb, 20000, 7, 8")
-    for name in ("Release", "Release again"):
-        page.get_by_role("button", name=name, exact=True).click()
-        expect(page.get_by_role("button", name="Release again")).to_be_enabled()
-    expect(page.locator("#release-result")).to_contain_text("2 releases")
+    visit.open_plots().unfold("own", "compare-fold", "engine")
+    visit.page.locator("#sizes").fill(f"{'W' * 80}, 1000000000000\nb, 20000")
+    expect(visit.page.locator("#sizes-result")).to_contain_text("2 sizes read")
 
 
 def explorer_of_a_large_question(visit: Visit) -> None:
-    visit.open("/?epsilon=0.01&delta=1e-12&c_u=1000000000&tau=1&code=python")
+    visit.open("/?epsilon=0.01&delta=1e-12&c_u=1000000000&tau=1&code=python").open_plots().unfold("compare-fold")
 
 
 def explorer_of_a_real_release(visit: Visit) -> None:
@@ -75,7 +71,7 @@ def explorer_with_errors(visit: Visit) -> None:
     visit.page.locator("#column-0-groups").fill("9" * 30)
     visit.page.locator("#epsilon").fill("-" + "1" * 60)
     expect(visit.page.locator("#epsilon-error")).to_have_text("must be at least 0")
-    visit.page.locator("#groups").fill("W" * 80)
+    visit.unfold("own")
     visit.page.locator("#sizes").fill("W" * 80)
     visit.complaints.clear()  # the browser logs the 422 in its console
 
@@ -86,6 +82,16 @@ def explorer_of_the_impossible(visit: Visit) -> None:
     visit.page.locator("#sigma").fill("1")
     expect(visit.page.locator(".error:not(:empty)").first).to_be_visible()
     visit.complaints.clear()  # the browser logs the 422 in its console
+
+
+def published_numbers(visit: Visit) -> None:
+    """A long name, wide numbers, and a column."""
+    column = f"{'W' * 60}~0~1~2e6~"
+    link = f"published-numbers?c_u=1000000000&tau=1&sigma=123456.5&tau_star=1e9&column={column}"
+    visit.page.goto(f"{visit.url}/{link}")
+    visit.page.locator("#mechanism-c_u").wait_for()
+    visit.page.locator("#published").fill(f"{'V' * 80}, 5000000000, 123456789.5\nb, 20000000000, 3")
+    expect(visit.page.locator("#published-result tbody tr")).to_have_count(4)
 
 
 def budgets(visit: Visit) -> None:
@@ -215,6 +221,7 @@ STATES: dict[str, Callable[[Visit], None]] = {
         explorer_of_a_real_release,
         explorer_with_errors,
         explorer_of_the_impossible,
+        published_numbers,
         budgets,
         certificate_in_a_dialog,
         budgets_with_errors,

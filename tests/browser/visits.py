@@ -7,7 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Page, Request, expect
 
-__all__ = ["Visit"]
+__all__ = ["CASE_STUDY", "Visit"]
+
+CASE_STUDY = "/?epsilon=0.349&delta=1e-5&c_u=51914&tau=1"
 
 
 class Visit:
@@ -43,24 +45,35 @@ class Visit:
         if request.failure != "net::ERR_ABORTED":  # the page cancels a request when a newer one replaces it
             self.complaints.append(f"{request.url}: {request.failure}")
 
-    def open(self, path: str = "/") -> "Visit":
-        """Go to the explorer, and wait until the plots are drawn."""
+    def open(self, path: str = CASE_STUDY) -> "Visit":
+        """Go to the explorer, and wait for the whole answer."""
         self.page.goto(self.url + path)
+        self.page.locator("#results[data-answers]").wait_for()
+        return self
+
+    def open_plots(self) -> "Visit":
+        """Unfold the plots, and wait until they are drawn."""
+        self.unfold("plots-fold")
         self.page.locator("#plots[data-drawn]").wait_for()
         return self
 
-    def drawn(self) -> int:
-        return int(self.page.locator("#plots").get_attribute("data-drawn") or 0)
+    def unfold(self, *folds: str) -> None:
+        for fold in folds:
+            self.page.locator(f"#{fold}").evaluate("fold => { fold.open = true; }")
+
+    def answers(self) -> int:
+        """How many answers the page has shown, with their plots if these are unfolded."""
+        return int(self.page.locator("#results").get_attribute("data-answers") or 0)
 
     def fill(self, field: str, text: str) -> None:
-        """Change an input, and wait until the plots are drawn again."""
-        before = self.drawn()
+        """Change an input, and wait for the next answer."""
+        before = self.answers()
         self.page.locator(f"#{field}").fill(text)
-        self.wait_for_plots(before)
+        self.wait_for_answer(before)
 
-    def wait_for_plots(self, before: int) -> None:
+    def wait_for_answer(self, before: int) -> None:
         self.page.wait_for_function(
-            "before => Number(document.getElementById('plots').dataset.drawn) > before", arg=before
+            "before => Number(document.getElementById('results').dataset.answers) > before", arg=before
         )
 
     def expect_answer(self, sigma: str, tau_star: str) -> None:

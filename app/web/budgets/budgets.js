@@ -3,7 +3,7 @@
 import { showEntered, showLocked, wireAccess } from "../shared/access-form.js";
 import { byId, element } from "../shared/dom.js";
 import { errorsOf } from "../shared/forms.js";
-import { bound, digits, shownUp } from "../shared/number-format.js";
+import { bound, digits, plain, shownUp } from "../shared/number-format.js";
 import { get } from "../shared/service.js";
 import { showBudgets } from "./budget-list.js";
 import { gauge, usedPercent } from "./gauge.js";
@@ -106,9 +106,9 @@ function longerText({ period, renews, periods, ancestors }) {
 
 function showSpent({ limit, spent, promise }) {
   const hasEpsilon = spent.epsilon !== null;
-  const between = (low, high) => `between ${digits(low)} and ${digits(high)}`;
-  const delta = spent.delta === 0 ? "0" : bound(spent.delta, digits(limit.delta));
-  byId("epsilon-spent").textContent = `${hasEpsilon ? roundedUp(spent.epsilon) : "∞"} of ${limit.epsilon}`;
+  const between = (low, high) => `between ${plain(low)} and ${plain(high)}`;
+  const delta = spent.delta === 0 ? "0" : bound(spent.delta, limit.delta);
+  byId("epsilon-spent").textContent = `${hasEpsilon ? roundedUp(spent.epsilon) : "∞"} of ${digits(limit.epsilon)}`;
   byId("epsilon-bounds").textContent = hasEpsilon ? between(spent.epsilon_lower, spent.epsilon) : "no finite ε";
   byId("delta-spent").textContent = `${delta} of ${digits(limit.delta)}`;
   byId("delta-bounds").textContent = between(spent.delta_lower, spent.delta);

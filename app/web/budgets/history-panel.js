@@ -122,7 +122,7 @@ function changesText(changes) {
 
 function valueText(value) {
   if (value === null) return "none";
-  return typeof value === "object" ? "another proportion" : String(value);
+  return typeof value === "object" ? "another proportion" : typeof value === "number" ? digits(value) : String(value);
 }
 
 /** The descendant that a release was charged to, if it was not this budget. */
@@ -154,7 +154,7 @@ function releaseText({ survey, ...release }) {
 function tableText({ c_u, tau, tau_star, sigma, mu_0, capped = [] }) {
   const threshold = tau_star === undefined ? "no threshold" : `τ\u00a0${tau}, τ*\u00a0${brief(tau_star)}`;
   const columns = capped.map((part) => `, μ₀\u00a0${brief(part.mu_0)} in ${part.groups}\u00a0groups`).join("");
-  return `C_u\u00a0${c_u}, σ\u00a0${brief(sigma)}, ${threshold}${mu_0 ? `, μ₀\u00a0${brief(mu_0)}` : ""}${columns}`;
+  return `C_u\u00a0${digits(c_u)}, σ\u00a0${brief(sigma)}, ${threshold}${mu_0 ? `, μ₀\u00a0${brief(mu_0)}` : ""}${columns}`;
 }
 
 function limitText({ epsilon, delta, proportion, privacy_unit, period }) {
@@ -162,12 +162,12 @@ function limitText({ epsilon, delta, proportion, privacy_unit, period }) {
     ? `, noise cost : threshold cost = ${scientific(proportion.mu_squared, 3)} : ${scientific(proportion.hazard, 3)}`
     : "";
   const unit = privacy_unit ? ` per\u00a0${[privacy_unit, ...(period ? [period] : [])].join("-")}` : "";
-  return `ε\u00a0${epsilon}, δ\u00a0${digits(delta)}${unit}${split}`;
+  return `ε\u00a0${digits(epsilon)}, δ\u00a0${digits(delta)}${unit}${split}`;
 }
 
 /** All digits of a short number; a rounded form of a long one. */
 function brief(value) {
-  return String(value).length <= 8 ? String(value) : shown(value);
+  return String(value).length <= 8 ? digits(value) : shown(value);
 }
 
 function amount(value) {

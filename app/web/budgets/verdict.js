@@ -2,7 +2,7 @@
 
 import { element } from "../shared/dom.js";
 import { asSentence, errorsOf } from "../shared/forms.js";
-import { digits, shownUp } from "../shared/number-format.js";
+import { digits, shownUp, whole } from "../shared/number-format.js";
 import { planQuery } from "../shared/plan-link.js";
 import { usable } from "../shared/usable-numbers.js";
 import { epsilonAt, epsilonOf } from "./cost-words.js";
@@ -98,5 +98,5 @@ function fitting(more) {
   if (more === 0) return "No further release like this fits.";
   if (more === 1) return "One more release like this fits.";
   if (more >= ENDLESS) return "Any number of releases like this fits.";
-  return `${more.toLocaleString("en-US")} more releases like this fit.`;
+  return `${whole(more)} more releases like this fit.`;
 }

@@ -1,14 +1,15 @@
 // The answer: the noise, the threshold, and the certified privacy. A mechanism that misses the target says so first.
 
 import { byId, element } from "../shared/dom.js";
-import { bound, digits, downwards, shownDown, shownUp } from "../shared/number-format.js";
+import { bound, digits, downwards, plain, shownDown, shownUp } from "../shared/number-format.js";
 import { planQuery } from "../shared/plan-link.js";
 import { usable } from "../shared/usable-numbers.js";
 import { balanceButton, columnLines, greedyColumn } from "./column-lines.js";
 import { inSymbols, SYMBOLS } from "./service-words.js";
 
 /**
- * Show the mechanism from /calibrate or /account/exact, whether it meets the typed δ, and what caps of columns save.
+ * Show the mechanism from /calibrate or /account/exact, whether it meets the typed δ, and what caps of columns save. Returns
+ * the numbers as shown.
  * `best` is the mechanism of exact accounting for the target. `balance` makes the noise of the columns balanced.
  */
 export function showAnswer(
@@ -17,22 +18,16 @@ export function showAnswer(
   { best, without_caps, balance },
 ) {
   const target = asked.target.delta;
-  const meets = delta <= Number(target);
-  const few = usable(mechanism, { given: asked.given, largest_sigma });
+  const { few, meets } = showFigures({ mechanism, epsilon, delta, largest_sigma }, asked, best);
   const isSolved = solved.includes("sigma");
   byId("answer").classList.remove("stale");
   byId("answer").classList.toggle("misses", !meets);
   for (const name of ["sigma", "tau_star"]) {
-    byId(`${name}-answer`).textContent = few[name];
     byId(`${name}-origin`).textContent = solved.includes(name) ? "computed" : "as given";
     byId(`${name}-exactly`).textContent = String(mechanism[name]);
   }
   byId("epsilon-exactly").textContent = String(epsilon);
-  byId("delta-exactly").textContent = digits(delta);
-  byId("lead").textContent = meets ? instruction(few) : miss(epsilon, delta, target, best);
-  byId("small-answer").textContent = meets
-    ? `σ ${few.sigma} · τ* ${few.tau_star}`
-    : `Misses: δ ${bound(delta, target)}`;
+  byId("delta-exactly").textContent = plain(delta);
   const isTyped = asked.columns.some(({ noise }) => noise.trim() !== "");
   byId("column-noise").replaceChildren(
     ...columnLines(mechanism, isSolved ? without_caps : undefined),
@@ -41,16 +36,35 @@ export function showAnswer(
   const plan = planQuery({ ...mechanism, epsilon });
   byId("plan").href = `ledger?${plan}`;
   byId("release-plan").href = `release-table?${plan}`;
+  byId("published-plan").href = `published-numbers?${plan}`;
   byId("certificate").replaceChildren(
     "Certified: ",
-    element("strong", {}, `ε = ${epsilon}, δ ≤ ${bound(delta, target)}`),
+    element("strong", {}, `ε = ${digits(epsilon)}, δ ≤ ${bound(delta, target)}`),
     ". It ",
     element("span", { class: meets ? "met" : "missed" }, meets ? "meets" : "misses"),
-    ` the target δ = ${target}.`,
+    ` the target δ = ${digits(target)}.`,
     largest_sigma && downwards(largest_sigma) >= few.noise
       ? ` At this threshold, σ can be at most ${shownDown(largest_sigma)}.`
       : "",
   );
+  return few;
+}
+
+/**
+ * Show the two numbers, and what to do with them; the rest of the answer may follow. Without `best`, a miss is said later.
+ * Returns the numbers as shown, and whether they meet the target.
+ */
+export function showFigures({ mechanism, epsilon, delta, largest_sigma }, { target, given }, best) {
+  const meets = delta <= Number(target.delta);
+  const few = usable(mechanism, { given, largest_sigma });
+  for (const name of ["sigma", "tau_star"]) byId(`${name}-answer`).textContent = few[name];
+  if (meets || best !== undefined) {
+    byId("lead").textContent = meets ? instruction(few) : miss(epsilon, delta, target.delta, best);
+    byId("small-answer").textContent = meets
+      ? `σ ${few.sigma} · τ* ${few.tau_star}`
+      : `Misses: δ ${bound(delta, target.delta)}`;
+  }
+  return { few, meets };
 }
 
 function instruction({ noise, sigma, tau_star }) {
@@ -63,7 +77,7 @@ function instruction({ noise, sigma, tau_star }) {
 function miss(epsilon, delta, target, best) {
   const { sigma, tau_star } = usable(best);
   return (
-    `This misses the target: at ε = ${epsilon}, its δ is ${bound(delta, target)}, more than ${target}. ` +
+    `This misses the target: at ε = ${digits(epsilon)}, its δ is ${bound(delta, target)}, more than ${digits(target)}. ` +
     `σ = ${sigma} with τ* = ${tau_star} would meet it.`
   );
 }

@@ -2,7 +2,7 @@
 
 import { byId, element } from "../shared/dom.js";
 import { makeFields, showErrors } from "../shared/forms.js";
-import { fewTimes, fewUp, scientific } from "../shared/number-format.js";
+import { digits, fewTimes, fewUp } from "../shared/number-format.js";
 import { post, typed } from "../shared/service.js";
 
 const PAUSE_MS = 200; // after the last keystroke, before a request
@@ -70,7 +70,7 @@ export function wireEngine() {
 function show(answer) {
   const { epsilon, delta, exact, charge_refusal: refusal, as_mechanism: mechanism } = answer;
   byId("engine-lead").textContent =
-    `This engine is (${epsilon}, ${scientific(upwards(delta), 4)})-private. ` +
+    `This engine is (${digits(epsilon)}, ${fewUp(delta)})-private. ` +
     (exact ? "That is exact: no smaller δ holds." : "This δ is an upper bound.");
   const parts = [
     ["δ of groups that only one user is in", answer.delta_infinite],
@@ -85,20 +85,12 @@ function show(answer) {
   );
   byId("engine-budget").textContent = refusal
     ? `No budget can be charged for it: ${refusal}.`
-    : `A budget can be charged for it, as for the mechanism with σ = ${mechanism.sigma} and τ* = ${mechanism.tau_star}.`;
+    : `A budget can be charged for it, as for the mechanism with σ = ${digits(mechanism.sigma)} and τ* = ${digits(mechanism.tau_star)}.`;
   byId("engine-result").classList.remove("stale");
   byId("engine-result").hidden = false;
 }
 
-const upwards = (delta) => Number(fewUp(delta));
-
 function row(name, value, note) {
   const head = element("th", { scope: "row" }, name);
-  return element(
-    "tr",
-    {},
-    head,
-    element("td", { title: String(value) }, scientific(upwards(value), 4)),
-    element("td", {}, note),
-  );
+  return element("tr", {}, head, element("td", { title: String(value) }, fewUp(value)), element("td", {}, note));
 }

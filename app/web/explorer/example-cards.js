@@ -1,6 +1,7 @@
 // The examples: a card for each, with what it is and where it comes from. One click fills in the form.
 
 import { byId, element } from "../shared/dom.js";
+import { digits } from "../shared/number-format.js";
 import { FIELDS, PRESETS, presetOf } from "./page-state.js";
 import { loadRealReleases, showRealRelease, sourceAt } from "./real-releases.js";
 
@@ -39,7 +40,7 @@ export function wireExamples(state, chosen) {
 }
 
 function card(name, { fields: { epsilon, delta, c_u }, about, paper, source = paper && sourceAt(paper) }, onclick) {
-  const numbers = `ε = ${epsilon}, δ = ${delta}, Cᵤ = ${c_u}`;
+  const numbers = `ε = ${digits(epsilon)}, δ = ${digits(delta)}, Cᵤ = ${digits(c_u)}`;
   const written = paper ? `arXiv ${paper}` : "made up for this page";
   const link = source ? element("a", { href: source.address, rel: "noreferrer" }, source.title) : written;
   return element(

@@ -11,16 +11,20 @@ const MOST_ROWS = 100;
 export function chanceTable({ keys, counts, lines, order }, mechanism) {
   const first = firstShown(counts, order, mechanism.tau_star);
   const last = Math.min(first + MOST_ROWS, order.length);
-  const rows = Array.from(order.subarray(first, last), (place) => {
-    const name = keys === null || keys[place].length === 0 ? `Line ${lines[place]}` : keys[place].join(", ");
-    return groupRow(name, counts[place], mechanism);
-  });
+  const rows = Array.from(order.subarray(first, last), (place) =>
+    groupRow(nameOf(keys, lines, place), counts[place], mechanism),
+  );
   const larger = first > 0 ? [restRow(`${whole(first)} larger groups`)] : [];
   const smaller = last < order.length ? [restRow(`${whole(order.length - last)} smaller groups`)] : [];
   const heads = ["Group", "Users", "Chance"].map((label) => element("th", { scope: "col" }, label));
   const region = { class: "table chances", tabindex: "0", role: "region", "aria-label": "Chance of each group" };
   const body = element("tbody", {}, ...larger, ...rows, ...smaller);
   return element("div", region, element("table", {}, element("thead", {}, element("tr", {}, ...heads)), body));
+}
+
+/** The key of a group, or the line that it stands in. */
+export function nameOf(keys, lines, place) {
+  return keys === null || keys[place].length === 0 ? `Line ${lines[place]}` : keys[place].join(", ");
 }
 
 /** Half of the rows are above the threshold, if there are so many. */
@@ -44,7 +48,11 @@ function groupRow(name, size, mechanism) {
 }
 
 function inWords(chance, size, { tau }) {
-  if (size < Number(effectiveTau(tau))) return "never, below τ";
+  return size < Number(effectiveTau(tau)) ? "never, below τ" : chanceText(chance);
+}
+
+/** A chance in words that never say 0 or 100 %. */
+export function chanceText(chance) {
   if (chance < 0.0005) return "< 0.1 %";
   return chance > 0.9995 ? "> 99.9 %" : percent(chance);
 }

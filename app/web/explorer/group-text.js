@@ -13,13 +13,13 @@ const MOST_PROBLEMS = 3;
  * The groups of a text as columns: `keys` (null if there are only numbers), `counts`, and `values` by name, with `lines`.
  * `countName` is the name of the column with the counts, if a first line has names. A column of numbers is no part of a
  * key, unless it is the whole key and left of the count. `names` are the further columns. A list of numbers is a list of
- * counts, unless `hasKeys`. `isWhole`: counts are users.
+ * counts. `isWhole`: counts are users.
  */
-export function groupsIn(text, { names = [], hasKeys = false, isWhole = true } = {}) {
+export function groupsIn(text, { names = [], isWhole = true } = {}) {
   const table = parseTable(text);
   const groups = { keys: [], counts: [], values: names.map(() => []), lines: [], problems: [...table.problems] };
-  const isList = table.isList && !hasKeys;
-  const places = isList ? null : placesOf(table, names, hasKeys);
+  const { isList } = table;
+  const places = isList ? null : placesOf(table, names);
   if (isList) groups.keys = null;
   if (typeof places === "string") return { ...groups, problems: [{ line: 1, detail: places }, ...groups.problems] };
   groups.countName = places?.countName;
@@ -61,15 +61,14 @@ function wrongCount(numbers) {
 }
 
 /** Which cells are the key, the count and the further columns; a text if they cannot be found. */
-function placesOf(table, names, hasKeys) {
-  return table.header === null ? placesByOrder(table, names, hasKeys) : placesByName(table, names, hasKeys);
+function placesOf(table, names) {
+  return table.header === null ? placesByOrder(table, names) : placesByName(table, names);
 }
 
 /** The columns of intervals in the service's own tables are left out. They say nothing about keys. */
-function placesByName({ header, rows }, names, hasKeys) {
+function placesByName({ header, rows }, names) {
   const found = names.map((name) => header.indexOf(name));
   const isNamed = found.every((place) => place >= 0);
-  if (hasKeys && !isNamed) return `must name every column: ${names.join(", ")}`;
   const isOfInterval = (name) => OF_AN_INTERVAL.test(name) && header.includes(name.replace(OF_AN_INTERVAL, ""));
   const rest = [...header.keys()].filter((place) => !found.includes(place) && !isOfInterval(header[place]));
   const numbers = rest.filter((place) => hasNumbers(rows, place));
@@ -79,7 +78,6 @@ function placesByName({ header, rows }, names, hasKeys) {
     return `must say which column is the count, ${candidates}: name it count, and remove the other columns of numbers`;
   }
   const keys = rest.filter((place) => place !== count);
-  if (hasKeys && keys.length === 0) return "must have a group key";
   const isKey = (place) => !numbers.includes(place) || (keys.length === 1 && place < count);
   const left = keys.filter((place) => !isKey(place)).map((place) => header[place]);
   if (left.length > 0) {
@@ -97,11 +95,9 @@ function onlyCount(rest, numbers) {
 }
 
 /** Without names, the count follows the key, and the further columns follow the count. */
-function placesByOrder({ rows }, names, hasKeys) {
+function placesByOrder({ rows }, names) {
   const width = rows[0]?.length ?? 0;
-  const wanted = ["group key", "count", ...names];
-  if (hasKeys && width < wanted.length) return `must have these cells: ${wanted.join(", ")}`;
-  const more = width >= wanted.length ? names.length : 0;
+  const more = width >= names.length + 2 ? names.length : 0;
   const count = width - 1 - more;
   const [keys, values] = [Array.from({ length: Math.max(count, 0) }, (_, place) => place), []];
   for (let place = count + 1; place < width; place += 1) values.push(place);

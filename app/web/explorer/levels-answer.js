@@ -1,7 +1,7 @@
 // What several tables need in one release: noise, threshold and share of each, and what other accountings need for them.
 
 import { byId, element } from "../shared/dom.js";
-import { bound, excess, percent, shownUp } from "../shared/number-format.js";
+import { bound, digits, excess, percent, shownUp } from "../shared/number-format.js";
 import { usable } from "../shared/usable-numbers.js";
 
 const WAYS = {
@@ -14,7 +14,7 @@ const WAYS = {
 export function showLevels({ tables, shares, epsilon, delta }, { ways }, target) {
   byId("levels-result").classList.remove("stale");
   byId("levels-lead").textContent =
-    `${together(tables.length)} ε = ${epsilon}, δ ≤ ${bound(delta, target)}. ` +
+    `${together(tables.length)} ε = ${digits(epsilon)}, δ ≤ ${bound(delta, target)}. ` +
     "This holds if you fix all tables before you publish any.";
   byId("levels-answer").replaceChildren(...tables.map((table, k) => tableRow(table, shares[k])));
   showWays(ways.filter(({ way }) => way in WAYS));

@@ -6,12 +6,11 @@ import { addTables, tablesOf } from "./levels-state.js";
 
 export const FIELDS = ["epsilon", "delta", "c_u", "tau", "sigma", "tau_star"];
 
-/** The page's own examples: texts by field, and what the card says. `paper` is a number of arXiv. */
+/** The page's own examples, the first one at first: texts by field, and what the card says. `paper` is a number of arXiv. */
 export const PRESETS = {
-  "URL case study": {
-    fields: { ...TARGET, ...OUTLINE },
-    about: "Users per URL: the case study of the paper.",
-    paper: "2202.01100",
+  "Pages of a week": {
+    fields: { epsilon: "1", delta: "1e-6", c_u: "8", tau: "1" },
+    about: "Users per page in one week, at most 8 pages each.",
   },
   "Small app": {
     fields: { epsilon: "1", delta: "1e-6", c_u: "1", tau: "1" },
@@ -21,13 +20,18 @@ export const PRESETS = {
     fields: { epsilon: "1", delta: "1e-7", c_u: "40", tau: "5" },
     about: "Users per page in one week, at most 40 pages each.",
   },
+  "URL case study": {
+    fields: { ...TARGET, ...OUTLINE },
+    about: "Users per URL: the case study of the paper.",
+    paper: "2202.01100",
+  },
 };
 
 /** The state from a query: texts by field, columns, tables, axes that are not drawn in their default way, code tab. */
 export function stateOf(search) {
   const query = new URLSearchParams(search);
   const isGiven = FIELDS.some((name) => query.has(name));
-  const defaults = isGiven ? {} : PRESETS["URL case study"].fields;
+  const defaults = isGiven ? {} : PRESETS["Pages of a week"].fields;
   return {
     ...Object.fromEntries(FIELDS.map((name) => [name, query.get(name) ?? defaults[name] ?? ""])),
     columns: query.getAll("column").map(columnOf),

@@ -2,7 +2,9 @@
 
 import { byId, download, element, loadScript } from "../shared/dom.js";
 import { csvOf, FIGURES } from "./plot-figures.js";
+import { ticksBetween } from "./plot-ticks.js";
 
+const MARGIN = 0.04; // of an axis, beyond its data
 const CONFIG = { displayModeBar: false, responsive: true, doubleClick: "reset" };
 
 /** Make the cards. `changed()` is called when the user switches an axis. Returns a function that draws the plots. */
@@ -79,12 +81,75 @@ export function wirePlots(state, changed) {
       canvas.classList.remove("waiting");
       const traces = figure.draw(data, color);
       await plotly.react(canvas, traces, layout(id, figure, traces), CONFIG);
+      if (canvas.dataset.zooms === undefined) canvas.on("plotly_relayout", (changed) => zoomed(plotly, id, changed));
+      canvas.dataset.zooms = "";
     }
     byId("plots-error").textContent = "";
     byId("plots").dataset.drawn = String(Number(byId("plots").dataset.drawn ?? 0) + 1);
   }
 
+  /** New ticks after a zoom. */
+  function zoomed(plotly, id, changed) {
+    const canvas = byId(`plot-${id}`);
+    const update = {};
+    for (const which of ["x", "y"]) {
+      const isZoomed = Object.keys(changed).some((key) => key.startsWith(`${which}axis.range`));
+      if (isZoomed) Object.assign(update, named(`${which}axis`, ticks(id, which, canvas.layout[`${which}axis`].range)));
+    }
+    if (Object.keys(update).length > 0) void plotly.relayout(canvas, update);
+  }
+
+  /** `range` is in the units of Plotly: logarithms on a logarithmic axis. */
+  function ticks(id, which, range) {
+    const isLogarithmic = isLog(id, which);
+    const [low, high] = range.map((end) => (isLogarithmic ? 10 ** end : end));
+    return ticksBetween(low, high, { isLog: isLogarithmic, isPercent: FIGURES[id][which].percent });
+  }
+
+  /** The ends of an axis: of its data, or as the figure wants them. */
+  function rangeOf(id, which, traces) {
+    const own = which === "y" ? FIGURES[id].range?.(data) : undefined;
+    const isLogarithmic = isLog(id, which);
+    const values = (own ?? traces.filter(({ yaxis }) => which === "x" || !yaxis).flatMap((trace) => trace[which]))
+      .filter((value) => value !== null && Number.isFinite(value) && (!isLogarithmic || value > 0))
+      .map((value) => (isLogarithmic ? Math.log10(value) : value));
+    if (values.length === 0) return [0, 1];
+    const [low, high] = [Math.min(...values), Math.max(...values)];
+    const margin = own === undefined ? MARGIN * (high - low || Math.abs(high) || 1) : 0;
+    return [low - margin, high + margin];
+  }
+
+  /** A thin line at a value of an axis, with its words. Plotly wants logarithms for the words alone. */
+  function markOf(id, { axis, at, text, isLow = false }) {
+    const along = axis === "x" ? "y" : "x";
+    const reach = { [`${axis}ref`]: axis, [`${along}ref`]: `${along} domain` };
+    const end = { color: color("ink") };
+    return {
+      shape: {
+        type: "line",
+        ...reach,
+        [`${axis}0`]: at,
+        [`${axis}1`]: at,
+        [`${along}0`]: 0,
+        [`${along}1`]: 1,
+        line: { ...end, width: 1, dash: "dot" },
+      },
+      annotation: {
+        ...reach,
+        [axis]: isLog(id, axis) ? Math.log10(at) : at,
+        [along]: isLow ? 0 : 1,
+        text,
+        showarrow: false,
+        font: { ...end, size: 12 },
+        xanchor: axis === "x" ? "left" : "right",
+        yanchor: axis === "x" && !isLow ? "top" : "bottom",
+      },
+    };
+  }
+
   function layout(id, figure, traces) {
+    const marks = (figure.marks?.(data) ?? []).filter(({ axis, at }) => at > 0 || !isLog(id, axis));
+    const drawn = marks.map((mark) => markOf(id, mark));
     const style = (which) => ({
       title: { text: figure[which].title, standoff: 8 },
       type: isLog(id, which) ? "log" : "linear",
@@ -92,14 +157,14 @@ export function wirePlots(state, changed) {
       linecolor: color("line-strong"),
       zeroline: false,
       automargin: true,
-      tickformat: figure[which].percent ? ".0%" : figure[which].tickformat,
-      exponentformat: "e", // superscripts are inline styles, which the policy forbids
-      separatethousands: true,
-      nticks: 6,
-      dtick: isLog(id, which) ? decades(traces, which) : undefined,
+      tickmode: "array", // Plotly's superscripts are inline styles, which the policy forbids
+      range: rangeOf(id, which, traces),
+      ...ticks(id, which, rangeOf(id, which, traces)),
     });
-    const range = figure.range?.(data).map((end) => (isLog(id, "y") ? Math.log10(Math.max(end, 1e-300)) : end));
     return {
+      separators: ".\u202f",
+      shapes: drawn.map(({ shape }) => shape),
+      annotations: drawn.map(({ annotation }) => annotation),
       font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: color("muted") },
       paper_bgcolor: color("surface"), // opaque in downloaded files too
       plot_bgcolor: color("surface"),
@@ -110,7 +175,7 @@ export function wirePlots(state, changed) {
       legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: { color: color("ink") } },
       ...figure.layout,
       xaxis: { ...style("x"), ...figure.layout?.xaxis },
-      yaxis: { ...style("y"), ...figure.layout?.yaxis, ...(range ? { range } : {}) },
+      yaxis: { ...style("y"), ...figure.layout?.yaxis },
       ...(figure.layout?.yaxis2
         ? {
             yaxis2: {
@@ -138,14 +203,9 @@ export function showNoPlots(error) {
   for (const canvas of document.querySelectorAll(".canvas.waiting")) canvas.textContent = "Not drawn";
 }
 
-/** The step between ticks of a logarithmic axis, in decades, for about six ticks. Plotly handles short axes well itself. */
-function decades(traces, which) {
-  const values = traces
-    .filter(({ yaxis }) => which === "x" || !yaxis)
-    .flatMap((trace) => trace[which])
-    .filter((value) => value > 0);
-  const span = Math.log10(Math.max(...values) / Math.min(...values));
-  return span > 2 ? Math.ceil(span / 6) : undefined;
+/** The members of an object with a prefix: `xaxis.tickvals`. */
+function named(prefix, members) {
+  return Object.fromEntries(Object.entries(members).map(([name, value]) => [`${prefix}.${name}`, value]));
 }
 
 /** A colour of the page as rgb(…). A style sheet's own text can be light-dark(…), which Plotly does not understand. */

@@ -1,48 +1,94 @@
-// The user's own group sizes: what a mechanism would publish of them, group by group. The browser computes it and sends
-// nothing.
+// Groups under the threshold, made up or the user's own: a picture, and what would be published of them, group by group. The
+// browser computes it and sends nothing.
 
 import { byId, element } from "../shared/dom.js";
-import { percent, shown, shownUp, whole } from "../shared/number-format.js";
+import { percent, shown, whole } from "../shared/number-format.js";
 import { ACCOUNTINGS } from "./comparison-table.js";
 import { wireDrop } from "./drop-text.js";
-import { chanceTable } from "./group-chances.js";
+import { chanceTable, chanceText, nameOf } from "./group-chances.js";
 import { groupsIn, problemText } from "./group-text.js";
 import { keepProbability } from "./normal-distribution.js";
+import { wirePicture } from "./slide-picture.js";
 import { published, publishedErrors } from "./utility.js";
 
 const PAUSE_MS = 150;
-const EXAMPLE_KEYS = ["news", "sports", "weather", "music", "games", "travel", "science", "chess"];
-const EXAMPLE_SIZES = [8, 3, 1.6, 1.15, 1, 0.85, 0.4, 0.05]; // multiples of τ*: on both sides of it
+const NAMES = [
+  ...["home", "news", "sports", "weather", "music", "games", "travel", "science", "chess", "books", "films", "health"],
+  ...["garden", "recipes", "history", "maps", "radio", "law", "poems", "trains", "bees", "knots", "fossils", "kites"],
+];
+const LARGEST = 30; // of the made-up groups, as a multiple of τ*
+const DECLINE = 1.4; // size ~ 1/rank^1.4: sizes of web pages decline so
 const LEAST_GROUPS = 0.05; // if fewer are expected, the errors of published groups matter to nobody
 const SURE = 0.95;
 
-/** Connect the panel. Returns a function that shows it for other mechanisms, `{ accounting: mechanism }`. */
+/**
+ * Connect the picture and the panel. Returns a function that shows them for other mechanisms, `{ accounting: mechanism }`:
+ * `text` is τ* as the answer writes it, and made-up groups stay as they are while `scene` is the same.
+ */
 export function wireSizes() {
   let mechanisms = {};
+  let text = "";
+  let made = { scene: null, text: "" };
   const area = byId("sizes");
-  let found = read("", []);
+  let found = null;
   let pause = 0;
-  const show = () => byId("sizes-result").replaceChildren(...result(found, mechanisms));
-  const readAndShow = () => {
+  const picture = wirePicture(byId("slide-picture"), (rank) => {
+    byId("slide-note").textContent = rank === null ? KEY : about(found, rank, answering(mechanisms));
+  });
+  byId("slide-note").textContent = KEY;
+
+  function readAndShow() {
     clearTimeout(pause);
-    found = read(area.value, mechanisms.exact?.aggregates?.names ?? []);
+    const isOwn = area.value.trim() !== "";
+    found = { ...read(isOwn ? area.value : made.text, answering(mechanisms)?.aggregates?.names ?? []), isOwn };
     byId("sizes-error").textContent = problemText(found.problems);
     area.setAttribute("aria-invalid", String(found.problems.length > 0));
+    if (found.order.length > 0) picture.showSizes(Array.from(found.order, (place) => found.counts[place]));
     show();
-  };
+  }
+
+  function show() {
+    const mechanism = answering(mechanisms);
+    if (mechanism === undefined || found === null) return;
+    picture.showThreshold(mechanism, text);
+    byId("slide-words").textContent = words(found, mechanism);
+    if (byId("own").open) byId("sizes-result").replaceChildren(...result(found, mechanisms, text));
+  }
+
   area.addEventListener("input", () => {
     clearTimeout(pause);
     pause = setTimeout(readAndShow, PAUSE_MS);
   });
   wireDrop(area, byId("sizes-file"), readAndShow);
   byId("sizes-example").addEventListener("click", () => {
-    area.value = example(mechanisms.exact?.tau_star ?? 1000);
+    area.value = made.text;
     readAndShow();
   });
-  return (next) => {
-    mechanisms = next;
-    show();
+  byId("own").addEventListener("toggle", show);
+  return (next, nextText, scene) => {
+    [mechanisms, text] = [next, nextText];
+    if (made.scene === scene) return show();
+    made = { scene, text: example(answering(next).tau_star) };
+    readAndShow();
   };
+}
+
+/** The mechanism of the answer: a given one, or that of exact accounting. */
+const answering = ({ given, exact }) => given ?? exact;
+
+const KEY = "Each bar is a group. Those above the line τ* are published, and between the thin lines chance decides.";
+
+function about({ keys, counts, lines, order }, rank, mechanism) {
+  const place = order[rank];
+  const chance = keepProbability(counts[place], mechanism);
+  return `${nameOf(keys, lines, place)}: ${whole(counts[place])} users, ${chanceText(chance)} of all releases show it.`;
+}
+
+function words({ times, order, isOwn }, mechanism) {
+  if (order.length === 0) return "";
+  const { groups, allGroups, usersShare } = published(times, mechanism);
+  const all = isOwn ? `your ${whole(allGroups)}` : `${whole(allGroups)} made-up`;
+  return `About ${whole(Math.round(groups))} of ${all} groups are published, with ${percent(usersShare)} of their users.`;
 }
 
 /** The groups of a text, how often each size occurs, and the groups in the order of their sizes. */
@@ -62,25 +108,28 @@ function summary(counts, name, order, ignored) {
   return `${whole(counts.length)} ${counts.length === 1 ? "size" : "sizes"} read${origin}${skipped}${span}; nothing was sent.`;
 }
 
+/** Made-up groups on both sides of a threshold, as a text. */
 function example(tau_star) {
-  const size = (multiple) => Math.max(1, Math.round(multiple * tau_star));
-  return ["topic,users", ...EXAMPLE_KEYS.map((key, k) => `${key},${size(EXAMPLE_SIZES[k])}`)].join("\n");
+  const size = (rank) => Math.max(1, Math.round((LARGEST * Math.max(tau_star, 1)) / rank ** DECLINE));
+  return ["topic,users", ...NAMES.map((name, k) => `${name},${size(k + 1)}`)].join("\n");
 }
 
-function result(found, mechanisms) {
-  const { times, problems, sentence } = found;
-  const note = element("p", { class: "release-note" }, sentence);
-  if (times.size === 0 || !mechanisms.exact) {
-    return [element("p", { class: "empty" }, "No sizes yet."), ...(problems.length > 0 ? [note] : [])];
-  }
-  const mechanism = mechanisms.given ?? mechanisms.exact;
+function result(found, mechanisms, text) {
+  const { times, sentence, isOwn } = found;
+  const note = element(
+    "p",
+    { class: "release-note" },
+    isOwn ? sentence : "These groups are made up around the threshold.",
+  );
+  if (times.size === 0) return [element("p", { class: "empty" }, "No sizes yet."), note];
+  const mechanism = answering(mechanisms);
   const expected = published(times, mechanism);
   const figures = [
     figure("groups published, about", `${whole(Math.round(expected.groups))} of ${whole(expected.allGroups)}`),
     figure("of users are in them", percent(expected.usersShare)),
   ];
-  const facts = sentences(expected, times, mechanism).map((text) =>
-    element("li", {}, text.replaceAll(" %", "\u00a0%")),
+  const facts = sentences(expected, times, mechanism, text).map((each) =>
+    element("li", {}, each.replaceAll(" %", "\u00a0%")),
   );
   return [
     element("dl", { class: "shares" }, ...figures),
@@ -106,13 +155,13 @@ function table(times, mechanisms) {
 }
 
 /** How many groups and which, how many of them too small, and how wrong their counts. */
-function sentences({ groups, deviation, allGroups, falseShare }, times, mechanism) {
+function sentences({ groups, deviation, allGroups, falseShare }, times, mechanism, text) {
   if (groups < LEAST_GROUPS) return ["Almost certainly no group is published."];
   const [half, most] = publishedErrors(times, mechanism, [0.5, 0.95]);
   return [
     `About ${whole(Math.round(groups))} of ${whole(allGroups)} groups are published, give or take ${some(deviation)}: ` +
       certainty(times, mechanism, allGroups),
-    `${percent(falseShare)} of them have fewer than τ* = ${shownUp(mechanism.tau_star)} users. Noise lifted them.`,
+    `${percent(falseShare)} of them have fewer than τ* = ${text} users. Noise lifted them.`,
     `Half of the published counts are at most ${error(half)} off, and 95 % of them at most ${error(most)}.`,
   ];
 }

@@ -1,5 +1,6 @@
 // A table that the user pastes or opens: its format, its columns, and the bytes to send. Nothing is sent from here.
 
+import { whole } from "../shared/number-format.js";
 import { hasDecimals, isAmbiguous, numeralFault } from "../shared/number-text.js";
 import { arrowColumns } from "./arrow-columns.js";
 import { readRows, TableFault, writeRows } from "./csv-text.js";
@@ -104,7 +105,7 @@ export function leftOut({ columns }) {
 
 /** The table in words: "8 rows, 3 columns, CSV". */
 export function described({ format, rows, columns }) {
-  const number = (count, noun) => `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;
+  const number = (count, noun) => `${whole(count)} ${noun}${count === 1 ? "" : "s"}`;
   return [...(rows === null ? [] : [number(rows, "row")]), number(columns.length, "column"), FORMATS[format]].join(
     ", ",
   );

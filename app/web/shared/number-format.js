@@ -1,13 +1,15 @@
-// Numbers in a form that people read.
+// Numbers in the one form that people read: 13 951.10, 1.004 × 10⁻⁵, 10⁻⁶. Five digits or more before the point are in
+// groups of three, with narrow spaces. Forms, links and code have numbers as programs read them: `plain`.
 
 const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+const SPACE = "\u202f";
 
 /** Two or three decimals, or four significant digits if the number is tiny or huge. */
 export function shown(value) {
   const size = Math.abs(value);
   if (size !== 0 && (size < 0.01 || size >= 1e9)) return scientific(value, 4);
-  if (size >= 1e5) return Math.round(value).toLocaleString("en-US").replaceAll(",", "\u202f");
-  return value.toFixed(size >= 10 ? 2 : 3);
+  if (size >= 1e5) return grouped(value.toFixed(0));
+  return grouped(value.toFixed(size >= 10 ? 2 : 3));
 }
 
 /** Like shown, but rounded up: never below the value. */
@@ -30,15 +32,20 @@ export function upwards(value) {
   return rounded(value, 1);
 }
 
-/** At most four digits, rounded up: 1.004e-5, 0.0124. */
+/** At most four digits, rounded up: 1.004 × 10⁻⁵, 0.0124. */
 export function fewUp(value) {
-  return digits(fourDigits(value, 1));
+  return digits(fewUpwards(value));
 }
 
-/** A certified δ as a bound: the target, as typed, if it is met and no shorter number is below it. */
+/** The number that fewUp writes. */
+export function fewUpwards(value) {
+  return fourDigits(value, 1);
+}
+
+/** A certified δ as a bound: the target if it is met and no shorter number is below it. */
 export function bound(value, target) {
-  const few = fewUp(value);
-  return value <= Number(target) && Number(few) >= Number(target) ? String(target) : few;
+  const few = fewUpwards(value);
+  return digits(value <= Number(target) && few >= Number(target) ? Number(target) : few);
 }
 
 /** The nearest number on one side of the value that `shown` writes with all its digits. */
@@ -63,15 +70,21 @@ function isBeyond(near, value, side) {
   return side > 0 ? near >= value : near <= value;
 }
 
-/** 1.0031 × 10⁻⁵ */
+/** 1.0031 × 10⁻⁵, and 10⁻⁶ for a power of ten. */
 export function scientific(value, digits = 5) {
   return superscripted(value.toExponential(digits - 1));
 }
 
 function superscripted(text) {
-  const [mantissa, exponent] = text.split("e");
+  const [written, exponent] = text.split("e");
+  const mantissa = written.replace(/\.0*$|(?<=\.\d*[1-9])0+$/, "");
   const power = [...String(Math.abs(Number(exponent)))].map((digit) => SUPERSCRIPTS[digit]).join("");
-  return `${mantissa.replace(/\.?0+$/, "")} × 10${Number(exponent) < 0 ? "⁻" : ""}${power}`;
+  return `${mantissa === "1" ? "" : `${mantissa} × `}10${Number(exponent) < 0 ? "⁻" : ""}${power}`;
+}
+
+/** The digits before the point in groups of three, from five digits on. */
+function grouped(text) {
+  return /\d{5}/.test(text.split(".")[0]) ? text.replace(/(?<!\..*)\B(?=(\d{3})+(?!\d))/g, SPACE) : text;
 }
 
 export function percent(share, digits = 1) {
@@ -97,12 +110,15 @@ export function fewTimes(ratio) {
   return ratio < 100 ? String(Number(ratio.toPrecision(2))) : whole(Math.round(ratio));
 }
 
-/** A whole number, in groups of three digits. */
-export function whole(number) {
-  return number < 1e15 ? number.toLocaleString("en-US").replaceAll(",", "\u202f") : String(number);
+/** All digits of a double, or of its text, to read: 9.999999999999999 × 10⁻⁶, 51 914. */
+export function digits(value) {
+  const text = plain(Number(value));
+  return text.includes("e") ? superscripted(text) : grouped(text);
 }
 
-/** The shortest decimal that is exactly this double: 9.999999999999999e-6. */
-export function digits(value) {
+export const whole = digits;
+
+/** The shortest decimal that is exactly this double, for forms and code: 9.999999999999999e-6. */
+export function plain(value) {
   return value !== 0 && Math.abs(value) < 1e-3 ? value.toExponential() : String(value);
 }

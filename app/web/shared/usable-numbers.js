@@ -1,13 +1,13 @@
 // σ and τ* in few digits, as a pair that still meets the target.
 
 import { effectiveTau } from "./effective-tau.js";
-import { shown, upwards } from "./number-format.js";
+import { digits, shown, upwards } from "./number-format.js";
 
 const MOST_DIGITS = 17;
 const MOST_TYPED = 12; // characters: a longer number is from a preset or a link, and has no room in a figure
 
 /**
- * The texts of σ and τ*. A `given` number stands as it was typed, unless it is long. Others are rounded up. A larger σ needs a higher
+ * The texts of σ and τ*. A `given` number keeps its digits, unless it is long. Others are rounded up. A larger σ needs a higher
  * τ*: δ_infinite depends on (τ* − τ)/σ alone. So a computed τ* grows with the rounded σ before it is rounded itself, and
  * at a given τ* the rounded σ stays below `largest_sigma`. The pair costs no more than the exact one.
  */
@@ -18,8 +18,8 @@ export function usable({ sigma, tau, tau_star }, { given = {}, largest_sigma } =
   const grown = noise > sigma ? least + above(tau_star - least, noise / sigma) : tau_star;
   return {
     noise,
-    sigma: typedSigma || (noise === upwards(sigma) ? shown(noise) : String(noise)),
-    tau_star: typedTauStar || shown(upwards(grown)),
+    sigma: typedSigma ? digits(typedSigma) : noise === upwards(sigma) ? shown(noise) : digits(noise),
+    tau_star: typedTauStar ? digits(typedTauStar) : shown(upwards(grown)),
   };
 }
 

@@ -1,11 +1,11 @@
 // What published numbers mean: the interval of each, why it is not symmetric near the threshold, and the total.
 
+import { groupsIn, problemText } from "../explorer/group-text.js";
+import { inSymbols } from "../explorer/service-words.js";
 import { byId, element } from "../shared/dom.js";
 import { asSentence, errorsOf } from "../shared/forms.js";
-import { shown, shownUp, whole } from "../shared/number-format.js";
+import { digits, shown, whole } from "../shared/number-format.js";
 import { post } from "../shared/service.js";
-import { groupsIn, problemText } from "./group-text.js";
-import { inSymbols } from "./service-words.js";
 
 const PAUSE_MS = 200;
 const MOST_ROWS = 200;
@@ -13,9 +13,12 @@ const COUNT = "count";
 const GRID = -20; // noisy counts are multiples of a power of two, at most 2⁻²⁰ σ
 const NEAR = 3; // in σ: farther above τ*, the interval is symmetric to three digits
 
-/** Connect the panel. Returns a function that takes the next answer; null while there is none. */
-export function wirePublished() {
-  let answer = null;
+/**
+ * Connect the panel. `complainOfMechanism` shows a problem of the mechanism, or takes it away. Returns a function that takes the
+ * next mechanism.
+ */
+export function wirePublished(complainOfMechanism) {
+  let mechanism = null;
   let asking = new AbortController();
   let pause = 0;
   const area = byId("published");
@@ -30,19 +33,23 @@ export function wirePublished() {
     asking.abort();
     asking = new AbortController();
     const { signal } = asking;
-    const given = answer?.mechanism.aggregates?.names ?? [];
-    const read = published(groupsIn(area.value, { names: given, isWhole: false }), answer?.mechanism);
+    const given = mechanism.aggregates?.names ?? [];
+    const read = published(groupsIn(area.value, { names: given, isWhole: false }), mechanism);
     complain(problemText(read.problems));
-    if (answer === null || read.counts.length === 0) return show([empty()]);
+    if (read.counts.length === 0) return show([empty()]);
     const names = given.filter((_, j) => read.values[j].length === read.counts.length);
     const values = Object.fromEntries(names.map((name) => [name, read.values[given.indexOf(name)]]));
-    const body = { mechanism: answer.mechanism, level: Number(level.value), counts: read.counts, values, total: true };
+    const body = { mechanism, level: Number(level.value), counts: read.counts, values, total: true };
     try {
       const found = await post("intervals", body, signal);
-      if (!signal.aborted) show(result(read, found, answer.mechanism, values));
+      if (signal.aborted) return;
+      complainOfMechanism(null);
+      show(result(read, found, mechanism, values));
     } catch (failure) {
       if (signal.aborted) return;
-      complain(asSentence(inSymbols(errorsOf(failure)[0].detail)));
+      const isOfMechanism = errorsOf(failure).some(({ pointer }) => pointer.startsWith("/mechanism"));
+      complainOfMechanism(isOfMechanism ? failure : null);
+      if (!isOfMechanism) complain(asSentence(inSymbols(errorsOf(failure)[0].detail)));
       show([empty()]);
     }
   }
@@ -54,15 +61,14 @@ export function wirePublished() {
   });
   level.addEventListener("change", ask);
   byId("published-example").addEventListener("click", () => {
-    if (answer === null) return;
-    const { tau_star, sigma } = answer.mechanism;
+    const [tau_star, sigma] = [mechanism.tau_star, mechanism.sigma].map(Number);
     const far = Math.ceil(tau_star + 8 * sigma);
     area.value = ["group,count", `near,${Math.ceil(tau_star + 0.3 * sigma)}`, `far,${far}`].join("\n");
     void ask();
   });
   return (next) => {
-    answer = next ?? answer;
-    if (next !== null && area.value.trim() !== "") void ask();
+    mechanism = next;
+    void ask();
   };
 }
 
@@ -70,12 +76,12 @@ const empty = () => element("p", { class: "empty" }, "No published counts yet.")
 
 /** The groups whose count the mechanism can have published. The others are problems, each with its line. */
 function published(read, mechanism) {
-  if (mechanism === undefined) return read;
-  const { sigma, tau_star } = mechanism;
+  const [sigma, tau_star] = [Number(mechanism.sigma), Number(mechanism.tau_star)];
+  if (!(sigma > 0 && tau_star > 0)) return read; // the service says what is wrong with them
   const least = tau_star - 2 ** Math.floor(Math.log2(sigma) + GRID); // as the service: one step may come from rounding
   const kept = [...read.counts.keys()].filter((k) => read.counts[k] >= least);
   if (kept.length === read.counts.length) return read;
-  const detail = `has a count below τ* = ${shownUp(tau_star)}: this mechanism did not publish it`;
+  const detail = `has a count below τ* = ${digits(tau_star)}: this mechanism did not publish it`;
   const isKept = new Set(kept);
   const wrong = read.lines.filter((_, k) => !isKept.has(k)).map((line) => ({ line, detail }));
   const only = (list) => (list?.length > 0 ? kept.map((k) => list[k]) : list);
@@ -108,7 +114,8 @@ function result(
     }),
   );
   const more = counts.length - MOST_ROWS;
-  const rest = more > 0 ? [element("tr", {}, element("td", { colspan: 4, class: "dropped" }, `${more} more`))] : [];
+  const rest =
+    more > 0 ? [element("tr", {}, element("td", { colspan: 4, class: "dropped" }, `${whole(more)} more`))] : [];
   const from = countName === undefined || columns.length > 1 ? "" : ` ${countName}`;
   const heads = ["Group", `Published${from}`, "Best guess", `${percentage} interval`];
   const head = element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text)));
@@ -136,7 +143,8 @@ const span = (column, low, high) =>
   column === COUNT ? `${whole(Math.floor(low))} to ${whole(Math.ceil(high))}` : `${shown(low)} to ${shown(high)}`;
 
 /** Why the interval of the count nearest to τ* is not symmetric; or that all are. */
-function explanation(counts, { low, high }, { tau_star, sigma }, name) {
+function explanation(counts, { low, high }, mechanism, name) {
+  const [tau_star, sigma] = [Number(mechanism.tau_star), Number(mechanism.sigma)];
   let nearest = 0;
   for (const [k, count] of counts.entries()) if (count < counts[nearest]) nearest = k;
   const distance = (counts[nearest] - tau_star) / sigma;
@@ -183,7 +191,7 @@ function totals(columns, groups) {
   if (groups < 2) return [];
   return columns.map(([column, , { estimate: guesses }, { estimate, low, high, method }]) => {
     const about = method === "exact" ? "" : " This interval is an approximation for many groups.";
-    const sum = `Sum of ${column} over these ${groups} groups: `;
+    const sum = `Sum of ${column} over these ${whole(groups)} groups: `;
     const strong = element("strong", {}, guess(column, estimate));
     return element(
       "p",
