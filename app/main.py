@@ -26,7 +26,7 @@ from app.http.problems import handlers
 from app.http.protocol import ConnectionBounds
 from app.http.services import Services
 from app.ledger.errors import LedgerError
-from app.ledger.pool import LedgerPool, LedgerProbe
+from app.ledger.pool import BudgetWatch, LedgerPool, LedgerProbe
 from app.ledger.signing.signer import KeyPlace, Signer
 from app.ledger.upkeep import HeadNotes, Tidying
 from app.places import Places
@@ -120,6 +120,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         authorizer=authorizer,
         ledger_probe=LedgerProbe(ledger_pool),
         signer=signer,
+        budget_watch=BudgetWatch(ledger_pool),
     )
 
     @asynccontextmanager

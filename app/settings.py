@@ -178,6 +178,11 @@ class Settings(BaseSettings):
         "the signing keys",
     )
 
+    budgets_in_metrics: bool = Field(
+        default=False,
+        description="`/metrics`, which everyone may read, has each budget by its name; without it, only the largest "
+        "used share and the fewest days left of all",
+    )
     heads_file: str = Field(
         default="",
         description="file to which changed heads of budgets are appended each hour; if empty, they are log lines",

@@ -35,9 +35,12 @@ MODULES = ROOT / "node_modules"
 
 
 @pytest.fixture(scope="module")
-def exposed() -> dict[str, dict[str, set[str]]]:
-    """The metrics of a service that has answered, refused and failed to find: their labels and values."""
-    client = Client()
+def exposed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, set[str]]]:
+    """The metrics of a service that has answered, charged and refused: their labels and values."""
+    client = Client(ledger=str(tmp_path_factory.mktemp("ledger") / "ledger.sqlite3"), budgets_in_metrics=True)
+    client.request("PUT", "/budgets/web", json={"epsilon": 1, "delta": 1e-4})
+    charge = {"json": {"mechanism": CASE_STUDY}, "headers": {"idempotency-key": "w1"}}
+    assert client.request("POST", "/budgets/web/charges", **charge).status_code == 200
     client.point(CASE_STUDY, 1.0)
     client.request("POST", "/release", json={"mechanism": CASE_STUDY, "groups": {"keys": ["a"], "counts": [90_000]}})
     client.request("GET", "/budgets", headers={"x-forwarded-for": "192.0.2.1"})
@@ -175,6 +178,24 @@ SCENES: dict[str, tuple[dict[str, str], set[str]]] = {
             'gsh_request_seconds_bucket{job="gsh", route="/account/exact", le="+Inf"}': "0+100x30",
         },
         {"GshSlow"},
+    ),
+    "a budget that ends soon": (
+        {
+            'up{job="gsh", instance="a"}': "1x30",
+            'gsh_budget_used{job="gsh", instance="a", budget="web", cap="hazard"}': "0.8x30",
+            'gsh_budget_days_left{job="gsh", instance="a", budget="web"}': "13x30",
+            'gsh_budget_days_left{job="gsh", instance="a", budget="ads"}': "15x30",
+        },
+        {"GshBudgetEnds"},
+    ),
+    "a budget that is nearly used, and one that has ended as planned": (
+        {
+            'up{job="gsh", instance="a"}': "1x30",
+            'gsh_budget_used{job="gsh", instance="a", cap="hazard"}': "0.91x30",
+            'gsh_budget_days_left{job="gsh", instance="a"}': "15x30",
+            'gsh_budget_used{job="gsh", instance="a", budget="old", cap="hazard"}': "1x30",
+        },
+        {"GshBudgetUsed"},
     ),
     "somebody guesses": (
         {

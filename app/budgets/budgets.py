@@ -277,12 +277,13 @@ def entry_shown(entry: Entry) -> EntryOut:
 
 
 def _whole(account: Account) -> BudgetOut:
-    budget, parts, ancestors, periods, more = account
+    budget, parts, ancestors, periods, more, left = account
     spent = SpentOut(**spent_figures(budget.spent, parts, budget.limit))
     above = [BudgetSummary(**summary_of(ancestors[place:])) for place in range(len(ancestors))]
     fields = summary_of(account.lineage) | {"spent": spent}
     renewed = [BudgetSummary(**summary_of((each, *ancestors))) for each in periods]
-    return BudgetOut(**fields, ancestors=above, periods=renewed, more=more, entries=budget.entries, head=budget.head)
+    history: dict[str, Any] = {"entries": budget.entries, "head": budget.head}
+    return BudgetOut(**fields, ancestors=above, periods=renewed, more=more, days_left=left, **history)
 
 
 def summary_of(lineage: Lineage) -> dict[str, Any]:

@@ -99,9 +99,11 @@ async def version() -> Version:
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Text format."}},
 )
 async def metrics(request: Request) -> Response:
-    """Requests and latency by route and status, the hits and misses of the cache, and whether the ledger answers."""
+    """Requests and latency by route and status, the cache, the ledger, and how much of the budgets is used."""
     services = services_of(request)
-    await _ledger_fault(services)
+    if await _ledger_fault(services) is None:
+        standings = await services.budget_watch.standings()
+        services.metrics.show_budgets(standings, by_name=services.settings.budgets_in_metrics)
     return Response(services.metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
 
 

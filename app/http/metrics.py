@@ -1,5 +1,5 @@
 """The service's counters for Prometheus: requests and latency by route and status, refusals, cache hits and misses,
-and whether the ledger answers.
+whether the ledger answers, and how much of the budgets is used.
 
 Labels are bounded and never depend on what was posted: route templates, known methods, statuses. How long a release
 takes depends on how many groups were posted, also on those that are dropped. So its duration is not measured.
@@ -8,12 +8,15 @@ takes depends on how many groups were posted, also on those that are dropped. So
 import logging
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.ledger.pace import Standing
 from gsh.accounting.curve_cache import CurveCache
 
 __all__ = ["Metrics", "MetricsMiddleware"]
@@ -57,6 +60,9 @@ class Metrics:
             registry=self._registry,
             multiprocess_mode="mostrecent",
         )
+        self._budgets = _Budgets()
+        if not self._one_of_many:
+            self._registry.register(self._budgets)
         self._children: dict[tuple[str, str, int], tuple[Counter, Histogram | None]] = {}
 
     def observe(self, method: str, route: str, status: int, seconds: float | None) -> None:
@@ -85,6 +91,10 @@ class Metrics:
         """Whether the ledger answers now."""
         self._ledger_up.set(is_up)
 
+    def show_budgets(self, standings: Sequence[Standing], *, by_name: bool) -> None:
+        """How much of each budget is used now; without names, of the one that is used most."""
+        self._budgets.standings, self._budgets.by_name = standings, by_name
+
     def exposition(self) -> bytes:
         """All metrics, in Prometheus' text format."""
         self._observe_cache()
@@ -92,6 +102,7 @@ class Metrics:
         if self._one_of_many:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+            registry.register(self._budgets)
         return generate_latest(registry)
 
     def _observe_cache(self) -> None:
@@ -102,6 +113,35 @@ class Metrics:
         if misses != self._counted_misses:
             self._misses.inc(misses - self._counted_misses)
             self._counted_misses = misses
+
+
+class _Budgets(Collector):
+    """Gauges of the budgets. They are read from the ledger, so each worker has those of all."""
+
+    standings: Sequence[Standing] = ()
+    by_name: bool = False
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        labels = ["budget"] if self.by_name else []
+        used = GaugeMetricFamily("gsh_budget_used", "Used share of a cap, from 0 to 1", labels=[*labels, "cap"])
+        left = GaugeMetricFamily("gsh_budget_days_left", "Days until a budget ends at its present rate", labels=labels)
+        for each in self.standings if self.by_name else _foremost(self.standings):
+            name = [each.budget] if self.by_name else []
+            used.add_metric([*name, "mu_squared"], each.mu_squared)
+            used.add_metric([*name, "hazard"], each.hazard)
+            if each.days_left is not None:
+                left.add_metric(name, each.days_left)
+        yield used
+        yield left
+
+
+def _foremost(standings: Sequence[Standing]) -> list[Standing]:
+    """The largest used shares and the fewest days of all budgets."""
+    if not standings:
+        return []
+    noise, threshold = max(each.mu_squared for each in standings), max(each.hazard for each in standings)
+    days = [each.days_left for each in standings if each.days_left is not None]
+    return [Standing("", noise, threshold, min(days, default=None))]
 
 
 logger = logging.getLogger("app.access")

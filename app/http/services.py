@@ -9,7 +9,7 @@ from fastapi import Request
 from app.http.auth import Authorizer
 from app.http.metrics import Metrics
 from app.http.workload import in_pool
-from app.ledger.pool import LedgerPool, LedgerProbe
+from app.ledger.pool import BudgetWatch, LedgerPool, LedgerProbe
 from app.ledger.signing.signer import Signer
 from app.places import Places
 from app.settings import Settings
@@ -48,6 +48,7 @@ class Services:
     ledger_pool: LedgerPool
     authorizer: Authorizer
     ledger_probe: LedgerProbe
+    budget_watch: BudgetWatch
     signer: Signer
 
     async def to_domain(self, request: Request, schema: _Described[T_co], work: float, pool: WorkerPool) -> T_co:

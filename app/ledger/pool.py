@@ -12,12 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
+from app.errors import Busy
+from app.ledger.clock import now
 from app.ledger.errors import LedgerUnavailable
 from app.ledger.opening import connections_of, exists, open_ledger
+from app.ledger.pace import Standing
 from app.ledger.store import Ledger
 from app.places import Places
 
-__all__ = ["LedgerPool", "LedgerProbe"]
+__all__ = ["BudgetWatch", "LedgerPool", "LedgerProbe"]
 
 T = TypeVar("T")
 
@@ -153,3 +156,33 @@ class LedgerProbe:
         except LedgerUnavailable as error:
             return str(error)
         return None
+
+
+_WATCH_SECONDS = 15.0
+
+
+class BudgetWatch:
+    """What the metrics show of all budgets: read at most four times a minute, and waited for at most a second."""
+
+    def __init__(self, ledger_pool: LedgerPool, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._ledger_pool = ledger_pool
+        self._clock = clock
+        self._read_at = float("-inf")
+        self._reading: asyncio.Task[None] | None = None
+        self._standings: list[Standing] = []
+
+    async def standings(self) -> list[Standing]:
+        """Those that were read last."""
+        reading = self._reading
+        if reading is None or (reading.done() and self._clock() - self._read_at > _WATCH_SECONDS):
+            self._read_at = self._clock()
+            self._reading = reading = asyncio.create_task(self._read())
+        if not reading.done():
+            await asyncio.wait({reading}, timeout=_PATIENCE)
+        return self._standings
+
+    async def _read(self) -> None:
+        try:
+            self._standings = await self._ledger_pool.audit(lambda ledger: ledger.standings(now()))
+        except (LedgerUnavailable, Busy) as error:
+            logger.warning("the metrics of budgets are not up to date: %s", error)

@@ -62,6 +62,7 @@ from app.ledger.errors import (
 )
 from app.ledger.lineage import Lineage, ancestors_of, find_lineage, how_many_cost, lock_tree
 from app.ledger.open_releases import add_nonce, commit, record_survey, seed_of
+from app.ledger.pace import Standing, days_left, standings
 from app.ledger.releases import (
     ChosenBounds,
     Commit,
@@ -92,6 +93,7 @@ class Account(NamedTuple):
     """Of a renewed budget, the earliest first."""
     more: int | None = None
     """How many more releases fit now that are like the last one, or before it like the typical one."""
+    days_left: float | None = None
 
     @property
     def lineage(self) -> Lineage:
@@ -216,6 +218,11 @@ class Ledger:
         with self._connections.reading() as execute:
             return all_budgets(execute, self._sql)
 
+    def standings(self, at: str) -> list[Standing]:
+        """What an operator watches of all budgets."""
+        with self._connections.reading() as execute:
+            return standings(execute, self._sql, at)
+
     def standing(self, name: str) -> Budget:
         """A budget by its sums alone, however long its history is."""
         with self._connections.reading() as execute:
@@ -245,12 +252,13 @@ class Ledger:
             parts = [Part(Cost(s, d), times) for s, d, times in execute(self._sql.parts, (name,))]
             periods = tuple(periods_of(execute, self._sql, name)) if budget.renews is not None else ()
             more = self._more(execute, budget, periods)
-            return Account(budget, parts, ancestors_of(execute, self._sql, budget), periods, more)
+            left = days_left(execute, self._sql, budget, now())
+            return Account(budget, parts, ancestors_of(execute, self._sql, budget), periods, more, left)
 
     def _more(self, execute: Execute, budget: Budget, periods: Sequence[Budget]) -> int | None:
         """How many more releases like the last one fit, or like the typical one before it."""
         charged = periods[-1] if periods else budget
-        last = [Cost(s, d) for s, d in execute(self._sql.last_cost, (charged.id,))]
+        last = [Cost(s, d) for s, d, _ in execute(self._sql.last_charges, (charged.id, 1))]
         like = last[0] if last else budget.limit.proportion
         return None if like is None else how_many_cost(self._paying(execute, budget.id, now()), like)
 

@@ -137,12 +137,14 @@ class Limit:
 
     def used(self, spent: Spent) -> float:
         """The used share of the cap of ``mu_squared`` or of ``hazard``, the larger, rounded up; 1 if one is reached."""
+        return max(self.used_shares(spent))
+
+    def used_shares(self, spent: Spent) -> tuple[float, float]:
+        """The used shares of the caps of ``mu_squared`` and of ``hazard``, rounded up, at most 1."""
         if spent.releases == 0:
-            return 0.0
+            return 0.0, 0.0
         caps = self.caps
-        if spent.mu_squared >= caps.mu_squared or spent.hazard >= caps.hazard:
-            return 1.0
-        return double_above(max(spent.mu_squared / caps.mu_squared, spent.hazard / caps.hazard))
+        return _share(spent.mu_squared, caps.mu_squared), _share(spent.hazard, caps.hazard)
 
 
 class Account(NamedTuple):
@@ -173,6 +175,10 @@ def promised_delta(hull: Caps, spent: Spent, epsilon: float) -> float:
     reached = hull if alone else hull.joined(Caps(spent.mu_squared, spent.hazard))
     together = delta_at(Spent(reached.mu_squared, reached.hazard, releases=2), epsilon)
     return max(together, delta_at(alone, epsilon)) if alone else together
+
+
+def _share(used: Fraction, cap: Fraction) -> float:
+    return 1.0 if used >= cap else double_above(used / cap)
 
 
 def _vector(cost: Cost) -> Caps:

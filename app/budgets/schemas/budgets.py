@@ -243,6 +243,12 @@ class BudgetOut(BudgetSummary):
         "many like the typical release that divided the budget. Null if there is neither. At most 10¹⁸.",
         examples=[6],
     )
+    days_left: float | None = Field(
+        title="Days left",
+        description="The days until one of the caps of this budget is full, at the rate of the last 28 days. Null if "
+        "nothing was charged in them, and for a renewed budget and its periods.",
+        examples=[42.5],
+    )
     entries: int = Field(title="Entries", description="The number of entries in the history.", examples=[2])
     head: str = Field(
         title="Head", description="The hash of the last entry. Keep a copy elsewhere.", examples=["9f2c…"]

@@ -214,8 +214,8 @@ class Statements:
             "WHERE entries.budget = %s AND entries.number > %s ORDER BY entries.number LIMIT %s"
         )
         self.charges = adapt("SELECT {history} WHERE budget = %s AND number < %s ORDER BY number DESC LIMIT %s")
-        self.last_cost = adapt(
-            "SELECT s, d FROM entries WHERE budget = %s AND kind = 'charge' ORDER BY number DESC LIMIT 1"
+        self.last_charges = adapt(
+            "SELECT s, d, at FROM entries WHERE budget = %s AND kind = 'charge' ORDER BY number DESC LIMIT %s"
         )
         self.parts = adapt("SELECT s, d, COUNT(*) FROM entries WHERE budget = %s AND kind = 'charge' GROUP BY s, d")
         self.drawn_later = adapt(

@@ -3,6 +3,7 @@
 import random
 import re
 import string
+from pathlib import Path
 
 import httpx
 import pytest
@@ -40,6 +41,7 @@ ROUTES = {
     "/swagger",
     "none",
 }
+CAPS = ("mu_squared", "hazard")
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other"}
 
 
@@ -176,3 +178,27 @@ def test_the_exposition_is_prometheus_text() -> None:
 
     assert response.headers["content-type"].startswith("text/plain; version=")
     assert response.text.endswith("\n")
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_budgets_are_named_only_if_the_operator_wants_it(tmp_path: Path, by_name: bool) -> None:
+    """Otherwise there are only the largest shares and the fewest days of all."""
+    client = Client(ledger=str(tmp_path / "ledger.sqlite3"), budgets_in_metrics=by_name)
+    for name, epsilon in (("secret-project", 1), ("web", 2)):
+        client.request("PUT", f"/budgets/{name}", json={"epsilon": epsilon, "delta": 1e-4})
+        charge = {"json": {"mechanism": CASE_STUDY}, "headers": {"idempotency-key": name}}
+        assert client.request("POST", f"/budgets/{name}/charges", **charge).status_code == 200
+    shown = {name: client.get(f"/budgets/{name}").json() for name in ("secret-project", "web")}
+
+    metrics = client.metrics()
+
+    used = {name: value for name, value in metrics.items() if name.startswith("gsh_budget_used")}
+    left = {name: value for name, value in metrics.items() if name.startswith("gsh_budget_days_left")}
+    if by_name:
+        assert max(used[f'gsh_budget_used{{budget="web",cap="{cap}"}}'] for cap in CAPS) == shown["web"]["used"]
+        assert left == {f'gsh_budget_days_left{{budget="{name}"}}': shown[name]["days_left"] for name in shown}
+        return
+    assert max(used.values()) == shown["secret-project"]["used"]
+    assert used.keys() == {f'gsh_budget_used{{cap="{cap}"}}' for cap in CAPS}
+    assert left == {"gsh_budget_days_left": shown["secret-project"]["days_left"]}
+    assert "secret-project" not in client.get("/metrics").text
