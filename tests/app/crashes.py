@@ -34,6 +34,7 @@ __all__ = [
     "digest_of",
     "open_release",
     "open_turn",
+    "period_turn",
     "release",
     "release_turn",
     "table_turn",
@@ -105,6 +106,14 @@ def release_turn(swarm: "Swarm", key: str, lots: random.Random, http: httpx.Clie
         swarm.until_answered(key, "release", lambda: release(swarm.url, key, http))
 
 
+def period_turn(swarm: "Swarm", key: str, lots: random.Random, http: httpx.Client) -> None:
+    """A release in a week that no budget is there for: clients with the same turn make it at the same time."""
+    turn = int(key.rpartition("-")[2])
+    period = f"{1000 + turn // 52}-W{1 + turn % 52:02}"
+    for _ in range(1 + (lots.random() < 0.3)):
+        swarm.until_answered(key, "release", lambda: release(swarm.url, key, http, budget="views", period=period))
+
+
 def table_turn(swarm: "Swarm", key: str, lots: random.Random, http: httpx.Client) -> None:
     """A release of one table or of two, whose answer is stored in parts. Each attempt has its rows in another order."""
     contents = swarm.several if int(key.rpartition("-")[2]) % 2 else swarm.tables
@@ -171,8 +180,8 @@ class Swarm:
             raise
 
 
-def release(url: str, key: str, http: httpx.Client | None = None) -> httpx.Response:
-    return _posted(f"{url}/release", BODY, key, http)
+def release(url: str, key: str, http: httpx.Client | None = None, **changed: str) -> httpx.Response:
+    return _posted(f"{url}/release", BODY | changed, key, http)
 
 
 def table(order: int) -> bytes:
@@ -234,24 +243,35 @@ def check_ledger(place: str, notebook: Notebook) -> int:
     An answer that was never charged cannot be read: what it needs is nowhere.
     """
     with closing(open_ledger(place, SECRET)) as ledger:
-        budget, fault = ledger.verify("web")
-        assert fault is None
-        history = ledger.history("web", None, 10**6)
-        charges = [entry.details["key"] for entry in history if entry.kind == "charge"]
-        assert len(charges) == len(set(charges)) == budget.spent.releases
+        histories = {name: ledger.history(name, None, 10**6) for name in ledger.names()}
+        entries = [entry for history in histories.values() for entry in history]
+        charges = [entry.details["key"] for entry in entries if entry.kind == "charge" and "key" in entry.details]
         releases = {release.key: release for release in ledger.releases([], None, 10**6)}
+        assert len(charges) == len(set(charges))
         assert releases.keys() == set(charges)
-        for each in ledger.lineage("web"):
-            assert each.spent == budget.spent
-            assert ledger.verify(each.id)[1] is None
+        _check_levels(ledger, histories)
         for key, seen in notebook.answers.items():
             assert seen == {digest_of(b"".join(ledger.content(releases[key])))}, key
         for key, seeds in notebook.seeds.items():
             seed = ledger.seed(releases[key])
             assert seeds == ({base64.b64encode(seed).decode()} if seed else {*list(seeds)[:1]}), key
-        _check_commits(notebook, releases, [entry for entry in history if entry.kind == "committed"])
+        _check_commits(notebook, releases, [entry for entry in entries if entry.kind == "committed"])
         _check_parts(ledger, releases)
         return len(charges)
+
+
+def _check_levels(ledger: Ledger, histories: dict[str, list[Entry]]) -> None:
+    """Each budget has the charges of its history; one with others below it has exactly theirs."""
+    budgets = {name: ledger.standing(name) for name in histories}
+    for name, budget in budgets.items():
+        assert ledger.verify(name)[1] is None, name
+        assert budget.spent.releases == sum(entry.kind == "charge" for entry in histories[name])
+        assert budget.spent.releases > 0 or budget.period_of is None, "a period without a charge"
+        below = [each.spent for each in budgets.values() if each.parent == name]
+        if below:
+            sums = [(each.mu_squared, each.hazard, each.releases) for each in below]
+            spent = (budget.spent.mu_squared, budget.spent.hazard, budget.spent.releases)
+            assert spent == tuple(map(sum, zip(*sums, strict=True))), name
 
 
 def _check_commits(notebook: Notebook, releases: dict[str, RecordedRelease], entries: list[Entry]) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from app.ledger.databases import Connections
 from app.ledger.opening import is_postgres, open_ledger
+from app.ledger.state import Settings
 from gsh.accounting.budget_limits import Limit
 from gsh.accounting.composition import NOTHING, cost_of
 from gsh.accounting.mechanism import Mechanism
@@ -31,6 +32,7 @@ from tests.app.crashes import (
     Swarm,
     check_ledger,
     open_turn,
+    period_turn,
     release,
     release_turn,
     table_turn,
@@ -42,8 +44,9 @@ from tests.surroundings import some_of
 pytestmark = pytest.mark.crash
 
 AT = "2026-11-16T12:00:00Z"
-KILLS = some_of(96)
+KILLS = some_of(104)
 LEVELS = {"company": None, "division": "company", "web": "division"}
+WEEKLY: Settings = {"parent": "division", "renews": "week"}
 
 
 def make_budget(place: str, fitting: int | None = None) -> None:
@@ -52,6 +55,7 @@ def make_budget(place: str, fitting: int | None = None) -> None:
     with closing(ledger):
         for name, parent in LEVELS.items():
             ledger.put_budget(name, Limit(1000.0, 0.5), "", AT, settings={"parent": parent})
+        ledger.put_budget("views", Limit(1000.0, 0.5), "", AT, settings=WEEKLY)
         if fitting is not None:
             mechanism = Mechanism(**MECHANISM)  # type: ignore[arg-type]
             cost = cost_of(mechanism)
@@ -149,10 +153,11 @@ def rebooted(ledger_url: str) -> Iterator[Rebooted]:
 def test_killed_at_random_moments_nothing_is_lost_doubled_or_seen_unpaid(rebooted: Rebooted, ledger_url: str) -> None:
     """Many kill -9, of single workers and of the whole service, while clients release and retry.
 
-    They release groups, and tables whose answers are stored in parts; and they open and commit releases made elsewhere.
+    They release groups, each time in another week, whose budget the first charge makes, and tables whose answers are
+    stored in parts; and they open and commit releases made elsewhere. All of it is charged to two budgets above too.
     """
     lots, notebook = random.Random(5), Notebook()
-    swarm = Swarm(rebooted.url, 5, notebook, [release_turn, open_turn, table_turn])
+    swarm = Swarm(rebooted.url, 5, notebook, [period_turn, open_turn, table_turn, period_turn, release_turn])
     kills = whole = 0
     while kills < KILLS:
         # A moment is a number of answers, and then a spin of random length: any place in the next request.
