@@ -25,11 +25,12 @@ from app.ledger.errors import LedgerUnavailable
 from app.ledger.figures import (
     cost_figures,
     limit_figures,
+    next_shortage_figures,
     remaining_figures,
     shortage_figures,
     spent_figures,
 )
-from app.ledger.lineage import Lineage, ancestors_among, how_many_fit
+from app.ledger.lineage import Lineage, ancestors_among, how_many_cost, how_many_fit
 from app.ledger.renewing import named_period
 from app.ledger.state import UNREADABLE, Budget, Entry
 from app.ledger.store import Account, Ledger
@@ -277,13 +278,16 @@ def entry_shown(entry: Entry) -> EntryOut:
 
 
 def _whole(account: Account) -> BudgetOut:
-    budget, parts, ancestors, periods, more, left = account
+    budget, parts, ancestors, periods, like, paying, left = account
     spent = SpentOut(**spent_figures(budget.spent, parts, budget.limit))
     above = [BudgetSummary(**summary_of(ancestors[place:])) for place in range(len(ancestors))]
     fields = summary_of(account.lineage) | {"spent": spent}
     renewed = [BudgetSummary(**summary_of((each, *ancestors))) for each in periods]
-    history: dict[str, Any] = {"entries": budget.entries, "head": budget.head}
-    return BudgetOut(**fields, ancestors=above, periods=renewed, more=more, days_left=left, **history)
+    more = None if like is None else how_many_cost(paying, like)
+    short = next_shortage_figures(paying, like) if like is not None and more == 0 else None
+    shortage = None if short is None else ShortageOut(**short)
+    further: dict[str, Any] = {"more": more, "shortage": shortage, "days_left": left}
+    return BudgetOut(**fields, ancestors=above, periods=renewed, **further, entries=budget.entries, head=budget.head)
 
 
 def summary_of(lineage: Lineage) -> dict[str, Any]:

@@ -12,11 +12,18 @@ from typing import Any
 from app.ledger.lineage import Lineage, least_remaining
 from app.ledger.state import Budget
 from gsh.accounting.budget_limits import Limit
-from gsh.accounting.composition import Part, Spent, delta_at, epsilon_at, lower_delta, lower_epsilon
+from gsh.accounting.composition import Cost, Part, Spent, delta_at, epsilon_at, lower_delta, lower_epsilon
 from gsh.accounting.numerics.doubles import double_below
 from gsh.accounting.shortage import Shortage, shortage_of
 
-__all__ = ["cost_figures", "limit_figures", "remaining_figures", "shortage_figures", "spent_figures"]
+__all__ = [
+    "cost_figures",
+    "limit_figures",
+    "next_shortage_figures",
+    "remaining_figures",
+    "shortage_figures",
+    "spent_figures",
+]
 
 _TOO_SMALL = {
     "noise": "the noise needs more ε than the budget has",
@@ -84,6 +91,17 @@ def shortage_figures(budget: Budget, limit: Limit, after: Spent) -> dict[str, An
         "delta": None if fitting is None else fitting.delta,
         "detail": _sentence(budget, limit, after, found),
     }
+
+
+def next_shortage_figures(paying: Lineage, cost: Cost) -> dict[str, Any] | None:
+    """What is short for one more release of this cost, at the first of the budgets that is short; None if it fits."""
+    for budget in paying:
+        spent = budget.spent
+        sums = (spent.mu_squared + Fraction(cost.mu_squared), spent.hazard + Fraction(cost.hazard))
+        found = shortage_figures(budget, budget.limit.settled_by(cost), Spent(*sums, spent.releases + 1))
+        if found is not None:
+            return found
+    return None
 
 
 def _sentence(budget: Budget, limit: Limit, after: Spent, found: Shortage) -> str:

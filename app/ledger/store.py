@@ -60,7 +60,7 @@ from app.ledger.errors import (
     UnknownBudget,
     UnknownRelease,
 )
-from app.ledger.lineage import Lineage, ancestors_of, find_lineage, how_many_cost, lock_tree
+from app.ledger.lineage import Lineage, ancestors_of, find_lineage, lock_tree
 from app.ledger.open_releases import add_nonce, commit, record_survey, seed_of
 from app.ledger.pace import Standing, days_left, standings
 from app.ledger.releases import (
@@ -91,8 +91,10 @@ class Account(NamedTuple):
     ancestors: Lineage
     periods: tuple[Budget, ...] = ()
     """Of a renewed budget, the earliest first."""
-    more: int | None = None
-    """How many more releases fit now that are like the last one, or before it like the typical one."""
+    like: Cost | None = None
+    """The cost of the last release, or before it of the typical one."""
+    paying: Lineage = ()
+    """The budget that would pay for one more now, and its ancestors."""
     days_left: float | None = None
 
     @property
@@ -251,16 +253,14 @@ class Ledger:
             budget = known_budget(execute, self._sql, name)
             parts = [Part(Cost(s, d), times) for s, d, times in execute(self._sql.parts, (name,))]
             periods = tuple(periods_of(execute, self._sql, name)) if budget.renews is not None else ()
-            more = self._more(execute, budget, periods)
-            left = days_left(execute, self._sql, budget, now())
-            return Account(budget, parts, ancestors_of(execute, self._sql, budget), periods, more, left)
+            like, at = self._like(execute, budget, periods), now()
+            paying, left = self._paying(execute, name, at), days_left(execute, self._sql, budget, at)
+            return Account(budget, parts, ancestors_of(execute, self._sql, budget), periods, like, paying, left)
 
-    def _more(self, execute: Execute, budget: Budget, periods: Sequence[Budget]) -> int | None:
-        """How many more releases like the last one fit, or like the typical one before it."""
+    def _like(self, execute: Execute, budget: Budget, periods: Sequence[Budget]) -> Cost | None:
         charged = periods[-1] if periods else budget
         last = [Cost(s, d) for s, d, _ in execute(self._sql.last_charges, (charged.id, 1))]
-        like = last[0] if last else budget.limit.proportion
-        return None if like is None else how_many_cost(self._paying(execute, budget.id, now()), like)
+        return last[0] if last else budget.limit.proportion
 
     def history(self, name: str, before: int | None, limit: int) -> list[Entry]:
         """Entries of a budget's history, the latest first."""

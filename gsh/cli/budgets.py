@@ -300,6 +300,8 @@ def _show_budget(budget: "Budget", *, as_json: bool) -> None:
     if budget.more is not None:
         like = "last" if spent.releases or budget.periods else "typical"
         rows.insert(6, ["more", f"{budget.more} like the {like} release"])
+    if budget.shortage is not None:
+        rows.insert(7, ["short", f"{budget.shortage.budget}: {budget.shortage.detail}"])
     if budget.days_left is not None:
         rows.insert(6, ["days left", f"{budget.days_left:.0f} at the rate of the last 28 days"])
     if budget.approval != "none":

@@ -120,6 +120,8 @@ class Budget:
     more: int | None = None
     """How many more releases like the last one fit, or like the typical one before it; or of the mechanism that was
     given to ``get``. None in a list of budgets, and without any release."""
+    shortage: "Shortage | None" = None
+    """What is short if no more fits."""
     days_left: float | None = None
     """The days until a cap is full, at the rate of the last 28 days; None in a list, and if nothing was charged."""
     entries: int | None = None

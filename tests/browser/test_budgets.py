@@ -13,7 +13,6 @@ from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
 from app.ledger.access.access_keys import new_key
 from app.ledger.opening import open_ledger
 from gsh.accounting.budget_limits import Limit
-from gsh.accounting.case_study import TARGET
 from tests.app.client import Json
 from tests.app.process import Service
 from tests.browser.test_accessibility import faults
@@ -22,6 +21,8 @@ from tests.browser.weekly import WEEKLY
 
 GAUSSIAN = {"c_u": 1, "sigma": 50}
 LIMIT = {"epsilon": 1, "delta": 1e-4, "description": "page views"}
+
+WEEKLY_QUERY = "".join(f"&{name}={value}" for name, value in WEEKLY.items())
 
 names = (f"budget-{number}" for number in itertools.count())
 
@@ -187,18 +188,112 @@ def test_exactly_the_number_shown_on_the_page_fits(visit: Visit, platform: Platf
     expect(page.locator("#gauge-place .gauge")).to_have_class("gauge low")
 
 
-def test_the_first_plan_meets_the_target_of_the_case_study(visit: Visit, platform: Platform) -> None:
-    """With whole numbers, and with none to spare: a lower τ* would miss it."""
-    page = look(visit, platform.budget())
-    planned = {field: int(page.locator(f"#plan-{field}").input_value()) for field in WEEKLY}
+def test_a_plan_starts_from_the_last_release_or_is_empty(visit: Visit, platform: Platform) -> None:
+    """What the user has planned stays, and a proposal is not in the link."""
+    empty, charged, other = platform.budget(), platform.budget(charges=1), platform.budget()
+    platform.charge(other, other, {"c_u": 2, "sigma": 500, "aggregates": {"mu_0": 0.01}})
+    page = look(visit, empty)
+    assert [page.locator(f"#plan-{field}").input_value() for field in (*WEEKLY, "mu_0")] == [""] * 5
+    expect(page.locator("#verdict")).to_have_text("Enter a release, to see how many like it fit.")
+    expect(page.locator("#outlook")).to_have_text("No release yet. Plan one below, to see how many fit.")
 
-    def delta(mechanism: Json) -> float:
-        question = {"mechanism": mechanism, "epsilon": TARGET.epsilon}
-        (point,) = platform.client.post("/account/exact", json=question).json()["points"]
-        return float(point["delta"])
+    for name, planned in ((charged, WEEKLY), (other, {"c_u": 2, "sigma": 500, "mu_0": 0.01, "tau": ""}), (empty, {})):
+        page.locator(f"[data-id={name}]").click()
+        expect(page.locator("#budget-title")).to_have_text(name)
+        settled(page)
+        for field in (*WEEKLY, "mu_0"):
+            expect(page.locator(f"#plan-{field}")).to_have_value(str(planned.get(field, "")))
+        assert visit.query == {"budget": [name], "times": ["1"]}
 
-    assert planned == WEEKLY
-    assert delta(planned) <= TARGET.delta < delta(planned | {"tau_star": planned["tau_star"] - 1})
+    plan(page, c_u=7, sigma=90)
+    page.locator(f"[data-id={charged}]").click()
+    expect(page.locator("#budget-title")).to_have_text(charged)
+    settled(page)
+    expect(page.locator("#plan-c_u")).to_have_value("7")
+
+
+def test_how_many_more_fit_comes_first_and_then_what_is_short(visit: Visit, platform: Platform) -> None:
+    name = platform.budget(charges=3)
+    page = look(visit, name)
+    expect(page.locator("#outlook")).to_have_text("4 more releases like the last one fit.")
+    expect(page.locator("#short")).to_be_empty()
+    expect(page.locator("#pace")).to_have_text("At the rate of the last 28 days it lasts for one more day.")
+
+    for number in range(4):
+        platform.charge(name, f"{name}-then-{number}")
+    page.get_by_role("button", name="Refresh").click()
+
+    expect(page.locator("#outlook")).to_have_text("No further release like the last one fits.")
+    expect(page.locator("#short")).to_contain_text("The threshold needs 13.1 % of its cap")
+    detail = platform.charge(name, f"{name}-one-more").json()["detail"]
+    assert platform.look(name)["shortage"]["detail"] in detail
+
+
+def test_all_budgets_are_on_one_page_with_their_tree_and_periods(visit: Visit, platform: Platform) -> None:
+    """A renewed budget is never there without what limits all of its periods, or the words that nothing does."""
+    company = platform.budget(epsilon=8, delta=1e-3)
+    weekly = platform.budget(parent=company, renews="week")
+    alone = platform.budget(renews="month")
+    for week in ("2026-W01", "2026-W02"):
+        body = {"mechanism": WEEKLY, "period": week}
+        platform.client.post(f"/budgets/{weekly}/charges", json=body, headers={"Idempotency-Key": f"{weekly}-{week}"})
+    page = look(visit, company)
+    page.get_by_role("link", name="All budgets on one page").click()
+    expect(page.locator("#budget")).to_be_hidden()
+    listed = page.locator("#overview-budgets > li")
+
+    assert (listed.nth(0).get_attribute("style") or "").endswith("0;")
+    names = [each.get_attribute("data-overview") for each in listed.all()]
+    assert names.index(weekly) == names.index(company) + 1
+    of_weekly, of_alone = (page.locator(f"[data-overview={each}]") for each in (weekly, alone))
+    together = f"All weeks together: {company} limits them to δ = 0.001 at ε = 8, for all records of one user."
+    expect(of_weekly.locator(".longer")).to_have_text(together)
+    expect(of_alone.locator(".longer")).to_have_text("No budget limits what several months together reveal of a user.")
+    expect(of_weekly.locator(".periods").first).to_contain_text(f"{weekly}@2026-W02")
+    expect(of_weekly).to_contain_text("Earlier weeks (1)")
+    of_weekly.locator("summary").click()
+    assert faults(visit) == []
+
+    page.get_by_role("button", name=f"{weekly}@2026-W01").click()
+    expect(page.locator("#budget-title")).to_have_text(f"{weekly}@2026-W01")
+    expect(page.locator("#longer")).to_have_text(together)
+    page.locator(f"[data-id={weekly}]").click()
+    expect(page.locator("#periods li")).to_have_count(2)
+    expect(page.locator("#gauge-place")).to_be_hidden()
+    expect(page.locator("#longer")).to_have_text(together)
+    expect(page.locator("#releases .known").first).to_contain_text(f"of {weekly}@2026-W02")
+
+
+def test_an_access_key_that_may_not_see_the_parent_is_not_told_that_there_is_none(
+    visit: Visit, platform: Platform
+) -> None:
+    company = platform.budget(epsilon=8, delta=1e-3)
+    weekly = platform.budget(parent=company, renews="week")
+    only = {"budgets": [each for each in platform.client.get("/budgets").json()["budgets"] if each["id"] == weekly]}
+    visit.page.route("**/budgets", lambda route: route.fulfill(json=only))
+    visit.page.goto(f"{visit.url}/ledger?overview")
+
+    words = f"All weeks together: see the budget {company}, which this access key may not use."
+    expect(visit.page.locator("#overview .longer")).to_have_text(words)
+    expect(visit.page.locator("#overview")).to_contain_text(f"below {company}, which is not listed")
+
+
+def test_a_release_is_found_by_its_name_in_any_budget(visit: Visit, platform: Platform) -> None:
+    here, there = platform.budget(charges=2), platform.budget(charges=2)
+    page = look(visit, here)
+    box = page.get_by_label("Find by idempotency key")
+    box.fill(f"{there}-week-0")
+    box.press("Enter")
+
+    expect(page.locator("#budget-title")).to_have_text(there)
+    expect(page.locator("#releases h3")).to_have_text([f"{there}-week-0"])
+    box.fill("nobody")
+    box.press("Enter")
+    expect(page.locator("#find-key-error")).to_have_text("names no release that you may see")
+    box.fill("")
+    box.press("Enter")
+    expect(page.locator("#releases h3")).to_have_count(2)
+    visit.complaints.clear()  # the browser logs the 404 in its console
 
 
 def test_a_plan_of_several_is_previewed_together(visit: Visit, platform: Platform) -> None:
@@ -240,7 +335,7 @@ PLAN_ERRORS = (
 
 
 def test_errors_are_shown_next_to_their_field(visit: Visit, platform: Platform) -> None:
-    page = look(visit, platform.budget())
+    page = look(visit, platform.budget(), WEEKLY_QUERY)
     for field, text, error in PLAN_ERRORS:
         good = page.locator(f"#plan-{field}").input_value()
         page.locator(f"#plan-{field}").fill(text)
@@ -280,6 +375,29 @@ def test_the_history_is_read_page_by_page_and_verified(visit: Visit, platform: P
     )
 
 
+def test_a_history_is_printed_whole(visit: Visit, platform: Platform) -> None:
+    """All entries, and all of each idempotency key and hash."""
+    name = platform.budget()
+    key = "k" * 200
+    for number in range(24):
+        platform.charge(name, f"{key}-{name}-{number}", {"c_u": 1, "sigma": 5000})
+    page = look(visit, name)
+    # As the browser sees the page when it prints.
+    page.evaluate(
+        "print = () => { document.body.dataset.printed = document.querySelectorAll('#history tbody tr').length; }"
+    )
+    page.get_by_role("button", name="Print the history").click()
+    expect(page.locator("body")).to_have_attribute("data-printed", "25")
+
+    page.emulate_media(media="print")
+    page.evaluate("document.body.classList.add('prints-history')")
+    expect(page.locator("#history .rest").first).to_be_visible()
+    expect(page.locator("#plan")).to_be_hidden()
+    expect(page.locator("#releases")).to_be_hidden()
+    wide = "all => all.filter((each) => each.clientWidth && each.scrollWidth > each.clientWidth + 1).length"
+    assert page.locator("#history *").evaluate_all(wide) == 0
+
+
 def test_a_budget_is_made_and_its_limit_changed(visit: Visit, platform: Platform) -> None:
     page, name = look(visit, platform.budget()), next(names)
     page.get_by_text("Create a budget").click()
@@ -303,6 +421,7 @@ def test_a_budget_is_made_and_its_limit_changed(visit: Visit, platform: Platform
     form = page.get_by_role("form", name="The limit")
     expect(form.get_by_label("Limit of ε")).to_have_value("2")
     form.get_by_label("Limit of ε").fill("2.5")
+    expect(form.locator(".changes")).to_have_text("ε 2 → 2.5")
     form.get_by_role("button").click()
     expect(page.locator("#change-form-reason-error")).to_contain_text("is required to change a budget")
     visit.complaints.clear()  # the browser logs the 422 in its console
@@ -422,7 +541,7 @@ def test_typed_text_survives_a_refresh(visit: Visit, platform: Platform) -> None
 
 def test_the_command_charges_the_planned_releases(visit: Visit, platform: Platform) -> None:
     name = platform.budget()
-    page = look(visit, name)
+    page = look(visit, name, WEEKLY_QUERY)
     page.get_by_text("Charge this release").click()
     page.locator("#how").get_by_role("button", name="Copy").click()
 
@@ -575,6 +694,7 @@ def test_an_access_key_is_asked_once_and_kept_by_the_tab_alone(locked: tuple[Vis
     expect(page.locator("#budget-title")).to_have_text("web")
     settled(page)
     expect(page.get_by_label("Access key")).to_be_hidden()
+    plan(page, **WEEKLY)
     expect(page.locator("#verdict")).to_contain_text("7 more releases like this fit.")
     expect(page.locator("#code")).to_contain_text("Bearer $GSH_KEY")
     assert key not in page.evaluate("JSON.stringify([{...localStorage}, document.cookie, location.href])")
@@ -589,6 +709,27 @@ def test_an_access_key_is_asked_once_and_kept_by_the_tab_alone(locked: tuple[Vis
     page.goto(f"{visit.url}/ledger")
     expect(page.get_by_label("Access key")).to_be_visible()
     expect(page.locator("#key-error")).to_be_empty()
+
+
+def test_a_change_that_waits_for_an_approval_is_not_shown_as_done(locked: tuple[Visit, str, Path]) -> None:
+    visit, key, _ = locked
+    limit = {"epsilon": 1, "delta": 1e-4, "approval": "limits", "reason": "two people decide"}
+    headers = {"Authorization": f"Bearer {key}"}
+    assert httpx.put(f"{visit.url}/budgets/web", json=limit, headers=headers).status_code == 200
+    page = visit.page
+    page.goto(f"{visit.url}/ledger")
+    page.locator("#key").fill(key)
+    page.get_by_role("button", name="Use this access key").click()
+    settled(page)
+    page.get_by_text("Change the limit").click()
+    form = page.get_by_role("form", name="The limit")
+    form.get_by_label("Limit of ε").fill("3")
+    form.get_by_label("Reason").fill("more")
+    form.get_by_role("button").click()
+
+    expect(page.locator("#waiting")).to_have_text("The change waits for the approval of another access key.")
+    expect(page.locator("#epsilon-spent")).to_have_text("0 of 1")
+    expect(page.locator("#history tbody tr").first).to_contain_text("epsilon 1 → 3")
 
 
 def test_a_changed_history_is_detected(locked: tuple[Visit, str, Path]) -> None:

@@ -116,6 +116,26 @@ def budgets(visit: Visit) -> None:
     visit.complaints.clear()  # the browser logs in its console that no noise fits the remaining budget
 
 
+def all_budgets(visit: Visit) -> None:
+    """Long names in a deep tree, and periods."""
+    above = None
+    with httpx.Client(base_url=visit.url) as platform:
+        for level in range(8):
+            name = f"level-{level}-{'L' * 80}"
+            limit = {"epsilon": 123.456, "delta": 1e-4, "parent": above, "description": "D" * 200}
+            platform.put(f"/budgets/{name}", json=limit | {"renews": "week" if level == 7 else None}).raise_for_status()
+            above = name
+        for period in ("2026-W01", "2026-W02"):
+            body = {"mechanism": {"c_u": 1, "sigma": 50}, "period": period}
+            charged = platform.post(
+                f"/budgets/{above}/charges", json=body, headers={"Idempotency-Key": f"deep-{period}"}
+            )
+            charged.raise_for_status()
+    visit.page.goto(f"{visit.url}/ledger?overview")
+    visit.page.locator("#overview-budgets > li").first.wait_for()
+    open_everything(visit)
+
+
 def certificate_in_a_dialog(visit: Visit) -> None:
     """With a long idempotency key."""
     key = "K" * 255
@@ -132,11 +152,12 @@ def certificate_in_a_dialog(visit: Visit) -> None:
 def budgets_with_errors(visit: Visit) -> None:
     page = visit.page
     httpx.put(f"{visit.url}/budgets/web", json={"epsilon": 1, "delta": 1e-4}).raise_for_status()
-    page.goto(f"{visit.url}/ledger?budget={'N' * 90}")
+    page.goto(f"{visit.url}/ledger?budget={'N' * 90}&c_u=1&sigma=50")
     page.locator("#verdict[aria-busy=false]").wait_for()
     open_everything(visit)
     form = page.get_by_role("form", name="A new budget")
     form.get_by_label("Name").fill("two words")
+    form.get_by_label("Groups per user").fill("")
     form.get_by_role("button").click()
     expect(page.locator("#create-form-budget-error")).not_to_be_empty()
     page.locator("#plan-times").fill("1001")
@@ -224,6 +245,7 @@ STATES: dict[str, Callable[[Visit], None]] = {
         published_numbers,
         budgets,
         certificate_in_a_dialog,
+        all_budgets,
         budgets_with_errors,
         locked_budgets,
         release_page,

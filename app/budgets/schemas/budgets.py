@@ -15,6 +15,7 @@ from app.schemas.costs import (
     LimitOut,
     PromiseOut,
     RemainingOut,
+    ShortageOut,
     SpentOut,
 )
 from app.schemas.ledger_record import Period, Renewal
@@ -242,6 +243,9 @@ class BudgetOut(BudgetSummary):
         description="How many more releases like the last one fit, also into the ancestors; before the first one, how "
         "many like the typical release that divided the budget. Null if there is neither. At most 10¹⁸.",
         examples=[6],
+    )
+    shortage: ShortageOut | None = Field(
+        title="Shortage", description="What is short for one more like it; null if it fits.", examples=[None]
     )
     days_left: float | None = Field(
         title="Days left",

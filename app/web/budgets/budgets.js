@@ -6,23 +6,33 @@ import { errorsOf } from "../shared/forms.js";
 import { bound, digits, plain, shownUp } from "../shared/number-format.js";
 import { get } from "../shared/service.js";
 import { showBudgets } from "./budget-list.js";
+import { longerText, outlookText, paceText, promiseText, releasesText, shortageText, unitOf } from "./budget-words.js";
 import { gauge, usedPercent } from "./gauge.js";
 import { wireHistory } from "./history-panel.js";
 import { showLimit, wireLimit, wireNewBudget } from "./limit-form.js";
+import { showOverview } from "./overview.js";
 import { linkedPlan, wirePlan } from "./plan-panel.js";
-import { linkOf } from "./planned-release.js";
+import { linkOf, planOfCharged } from "./planned-release.js";
 import { wireReleases } from "./releases-panel.js";
+
+const RECENT = 20;
+const WAITING = "The change waits for the approval of another access key.";
 
 const query = new URLSearchParams(location.search);
 const plan = linkedPlan(query);
 let chosen = query.get("budget") ?? "";
+let isOverview = query.has("overview");
 let shownBudget = null;
 let loading = new AbortController();
 
 const showHistory = wireHistory();
-const showReleases = wireReleases();
-const showPlan = wirePlan(plan, remember, showGauge);
+const showReleases = wireReleases(load);
+const planning = wirePlan(plan, remember, showGauge);
 wireNewBudget(byId("create-form"), plan, (id) => {
+  const { c_u, tau, times } = byId("create-form").elements;
+  // A new budget is first planned with its typical release.
+  if (c_u.value.trim() !== "")
+    planning.start({ way: "all", c_u: c_u.value, tau: tau.value || "1", times: times.value || "1" });
   byId("create").open = false;
   byId("create-form").reset();
   void load(id);
@@ -30,18 +40,31 @@ wireNewBudget(byId("create-form"), plan, (id) => {
 wireLimit(
   byId("change-form"),
   () => shownBudget.id,
-  (id) => {
+  async (id, answer) => {
     byId("change").open = false;
     delete byId("change-form").dataset.of; // the typed text is saved, so the next budget may replace it
-    void load(id);
+    await load(id);
+    if (answer.state === "waiting") byId("waiting").textContent = WAITING;
   },
 );
+byId("questions").hidden = document.querySelector('a[href="guide/"]') === null; // a service without the documentation
+byId("overview-print").addEventListener("click", () => print());
+byId("to-overview").addEventListener("click", (event) => {
+  event.preventDefault();
+  isOverview = true;
+  void load();
+});
 byId("refresh").addEventListener("click", () => load());
 wireAccess(byId("access"), () => load());
 void load();
 
 /** Load the list and one budget. A newer call cancels the older one. */
-async function load(id = chosen) {
+async function load(id) {
+  if (id !== undefined) isOverview = false;
+  await loadBudget(id ?? chosen);
+}
+
+async function loadBudget(id) {
   loading.abort();
   loading = new AbortController();
   const { signal } = loading;
@@ -51,14 +74,14 @@ async function load(id = chosen) {
     const wanted = budgets.find((budget) => budget.id === id);
     const summary = wanted ?? budgets[0];
     chosen = summary?.id ?? "";
-    showBudgets(budgets, chosen, load);
+    const hasOverview = isOverview && summary !== undefined;
+    showBudgets(budgets, hasOverview ? null : chosen, load);
+    byId("overview").hidden = !hasOverview;
+    byId("budget").hidden = hasOverview || summary === undefined;
+    byId("to-overview").hidden = hasOverview || budgets.length === 0;
     if (summary === undefined) showNone();
-    else
-      await Promise.all([
-        get(`budgets/${encodeURIComponent(chosen)}`, signal).then(show),
-        showReleases(summary, signal),
-        showHistory(chosen, signal),
-      ]);
+    else if (hasOverview) showAll(budgets);
+    else await showOne(summary, signal);
     showEntered(byId("access"));
     byId("budgets-error").textContent = id && !wanted ? `There is no budget called ${id}.` : "";
   } catch (failure) {
@@ -66,42 +89,66 @@ async function load(id = chosen) {
   }
 }
 
-function show(budget) {
+function showAll(budgets) {
+  document.body.classList.remove("no-budget");
+  showOverview(budgets, load);
+  history.replaceState(null, "", "?overview");
+  byId("budget").setAttribute("aria-busy", "false");
+}
+
+async function showOne(summary, signal) {
+  const [budget, entries] = await Promise.all([
+    get(`budgets/${encodeURIComponent(summary.id)}`, signal),
+    showHistory(summary.id, signal),
+    showReleases(summary, signal),
+  ]);
+  show(budget, await proposalFor(budget, entries, signal));
+}
+
+/** A plan like the last release, or null. The releases of a renewed budget are those of its periods. */
+async function proposalFor({ periods }, entries, signal) {
+  const latest = periods.at(-1);
+  const charged =
+    latest === undefined
+      ? entries
+      : (await get(`budgets/${encodeURIComponent(latest.id)}/charges?limit=${RECENT}`, signal)).entries;
+  const last = charged.find(({ kind }) => kind === "charge");
+  return last === undefined ? null : planOfCharged(last.details.release);
+}
+
+function show(budget, proposal) {
   shownBudget = budget;
-  byId("budget").hidden = false;
   document.body.classList.remove("no-budget");
   byId("budget-title").textContent = budget.id;
   byId("budget-description").textContent = budget.description;
   byId("budget-unit").textContent = `Privacy unit: ${unitOf(budget)}.`;
   showSpent(budget);
   byId("ancestors").replaceChildren(...budget.ancestors.map((each) => element("li", {}, ancestorText(each))));
-  byId("longer").textContent = longerText(budget);
+  byId("longer").textContent = longerText(budget, budget.ancestors);
+  byId("periods").replaceChildren(...budget.periods.toReversed().map(periodItem));
+  byId("outlook").textContent = outlookText(budget);
+  byId("outlook").classList.toggle("missed", budget.more === 0);
+  byId("short").textContent = shortageText(budget);
+  byId("pace").textContent = paceText(budget);
+  byId("waiting").textContent = "";
+  for (const id of ["gauge-place", "figures", "digits", "sums"]) byId(id).hidden = budget.renews !== null; // its periods are charged
   showGauge(null);
   showLimit(byId("change-form"), budget);
-  showPlan(budget);
+  planning.show(budget, proposal);
   remember();
   byId("budget").setAttribute("aria-busy", "false");
 }
 
-/** Whose records the budget protects together. */
-function unitOf({ privacy_unit, period }) {
-  return period === null ? `all records of one ${privacy_unit}` : `the records of one ${privacy_unit} in one ${period}`;
-}
-
 /** What an ancestor promises: a release must fit it too, and its promise is for its own unit. */
 function ancestorText(ancestor) {
-  const { id, used, promise } = ancestor;
-  const promised = promise === null ? "nothing yet" : `δ = ${roundedUp(promise.delta)} at ε = ${promise.epsilon}`;
-  return `Also charged: ${id}, ${usedPercent(used)} used. It promises ${promised} for ${unitOf(ancestor)}.`;
+  return `Also charged: ${ancestor.id}, ${usedPercent(ancestor.used)} used. It promises ${promiseText(ancestor)} for ${unitOf(ancestor)}.`;
 }
 
-/** What limits several periods together: a budget above without a period, or nothing. */
-function longerText({ period, renews, periods, ancestors }) {
-  if (period === null) return "";
-  const made = renews === null ? "" : `It renews each ${renews}; ${periods.length} so far. `;
-  const longer = ancestors.find((each) => each.period === null);
-  if (longer === undefined) return `${made}No budget limits what several ${period}s together reveal of a user.`;
-  return `${made}${longer.id} limits all ${period}s together.`;
+/** One period of the renewed budget. */
+function periodItem(period) {
+  const name = element("button", { class: "name", type: "button", onclick: () => load(period.id) }, period.id);
+  const text = ` ${usedPercent(period.used)} used · ${releasesText(period.spent)} · promises ${promiseText(period)}`;
+  return element("li", {}, name, text);
 }
 
 function showSpent({ limit, spent, promise }) {
@@ -162,7 +209,7 @@ function showFailure(failure) {
 }
 
 function remember() {
-  history.replaceState(null, "", `?${linkOf(chosen, plan)}`);
+  history.replaceState(null, "", `?${linkOf(chosen, planning.isOwn() ? plan : linkedPlan(new URLSearchParams()))}`);
 }
 
 function roundedUp(value) {

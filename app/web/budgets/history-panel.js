@@ -9,17 +9,18 @@ import { fileName } from "./file-name.js";
 import { makerOf, timeOf } from "./record-words.js";
 
 const PAGE = 20;
+const PRINTED = 1000; // the most entries that the service sends at once
 
-/** Connect the panel. Returns a function that shows the newest entries of a budget; `signal` aborts its requests. */
+/** Connect the panel. Returns a function that shows the newest entries of a budget, and gives them; `signal` aborts it. */
 export function wireHistory() {
   let path = "";
   let before = null;
   let budgetSignal;
 
   /** Append the next page. The signal aborts it if the user has left the budget. */
-  async function showPage() {
+  async function showPage(size = PAGE) {
     const [from, signal] = [before, budgetSignal];
-    const query = `limit=${PAGE}${from === null ? "" : `&before=${from}`}`;
+    const query = `limit=${size}${from === null ? "" : `&before=${from}`}`;
     byId("older").disabled = true;
     try {
       const { entries, before: next } = await get(`${path}/charges?${query}`, signal);
@@ -28,6 +29,7 @@ export function wireHistory() {
       body.append(...entries.map(row));
       byId("older").hidden = next === null;
       before = next;
+      return entries;
     } finally {
       if (!signal.aborted) byId("older").disabled = false;
     }
@@ -48,6 +50,14 @@ export function wireHistory() {
     download(fileName(`${id}-bundle`, "zip"), ZIP, await getAs(ZIP, `${path}/bundle`, budgetSignal));
   }
 
+  /** Load all entries, and print them: nothing of a history is left out on paper. */
+  async function printAll() {
+    while (before !== null) await showPage(PRINTED);
+    document.body.classList.add("prints-history");
+    print();
+    document.body.classList.remove("prints-history");
+  }
+
   function say(text, isFault = false) {
     byId("verified").textContent = text;
     byId("verified").classList.toggle("error", isFault);
@@ -58,6 +68,7 @@ export function wireHistory() {
   }
 
   byId("older").addEventListener("click", () => showPage().catch(showFailure));
+  byId("print-history").addEventListener("click", () => printAll().catch(showFailure));
   byId("bundle").addEventListener("click", () => saveBundle().catch(showFailure));
   byId("verify").addEventListener("click", () => verify().catch(showFailure));
   return (id, signal) => {
@@ -70,9 +81,14 @@ export function wireHistory() {
 }
 
 function row({ number, kind, at, details, hash }) {
-  const cells = [timeOf(at), ...CELLS[kind](details), element("code", { title: hash }, hash.slice(0, 8))];
+  const cells = [timeOf(at), ...CELLS[kind](details), hashOf(hash)];
   const head = element("th", { scope: "row" }, String(number));
   return element("tr", { "data-kind": kind }, head, ...cells.map((cell) => element("td", {}, cell)));
+}
+
+/** The beginning of a hash; on paper all of it. */
+function hashOf(hash) {
+  return element("code", { title: hash }, hash.slice(0, 8), element("span", { class: "rest" }, hash.slice(8)));
 }
 
 /** The cells of each kind of entry: what happened, noise cost, threshold cost, idempotency key. */

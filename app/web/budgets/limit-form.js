@@ -22,26 +22,52 @@ const UNIT = {
     options: { "": "none", day: "day", week: "week", month: "month", quarter: "quarter", year: "year" },
   },
 };
+const RENEWS = {
+  renews: {
+    label: "Renews",
+    help: "Each period then has a budget of its own, with this limit: web@2026-W46. What all periods together reveal is limited by the parent alone.",
+    options: { "": "never", week: "each week", month: "each month", quarter: "each quarter", year: "each year" },
+  },
+};
 const PARENT = {
   parent: { label: "Parent", help: "A budget that is charged for every release too, such as that of the company." },
 };
 const REASON = { reason: { label: "Reason", help: "Why the limit changes. The history records it." } };
+const SHORT = { epsilon: "ε", delta: "δ", description: "Description:" };
 const TAKEN = problemWith("budget", "exists already. Select it in the list to change its limit.");
 
 /**
- * Make a form that creates a budget. `plan` is that of the link. `saved(id)` is called when it is recorded. `isTaken(id)`
- * says whether there is such a budget already.
+ * Make a form that creates a budget. `plan` is that of the link. `saved(id, answer)` is called when it is recorded.
+ * `isTaken(id)` says whether there is such a budget already.
  */
 export function wireNewBudget(form, plan, saved, isTaken = isListed) {
-  makeFields(form, { ...NAME, ...LIMIT, ...UNIT, ...PARENT }, typicalFields(form, plan), submitButton("Create"));
+  makeFields(
+    form,
+    { ...NAME, ...LIMIT, ...UNIT, ...RENEWS, ...PARENT },
+    typicalFields(form, plan),
+    submitButton("Create"),
+  );
   const typical = wireTypical(form, plan);
   wireSubmit(form, () => form.elements.budget.value.trim(), saved, { isTaken, typical });
 }
 
 /** Make a form that changes the limit of the budget `shownId()`. */
 export function wireLimit(form, shownId, saved) {
-  makeFields(form, { ...LIMIT, ...REASON }, submitButton("Save the change"));
+  const changes = element("p", { class: "changes", role: "status" });
+  makeFields(form, { ...LIMIT, ...REASON }, changes, submitButton("Save the change"));
+  const show = () => {
+    changes.textContent = changesOf(form);
+  };
+  for (const event of ["input", "shown"]) form.addEventListener(event, show);
   wireSubmit(form, shownId, saved);
+}
+
+/** What would change: before → after. */
+function changesOf({ elements }) {
+  return [elements.epsilon, elements.delta, elements.description]
+    .filter(({ value, defaultValue }) => value.trim() !== defaultValue)
+    .map(({ name, value, defaultValue }) => `${SHORT[name]} ${defaultValue || "none"} → ${value.trim() || "none"}`)
+    .join(", ");
 }
 
 /** Fill in the limit of a budget, unless the user is changing it. */
@@ -56,6 +82,7 @@ export function showLimit(form, { id, limit, description }) {
   }
   form.dataset.of = id;
   form.dataset.description = description;
+  form.dispatchEvent(new Event("shown"));
   showErrors(form, []);
 }
 
@@ -67,9 +94,9 @@ function wireSubmit(form, idOf, saved, { isTaken = () => false, typical = () => 
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const id = idOf();
-    const failure = isTaken(id) ? TAKEN : await save(form, id, typical);
+    const { failure = null, answer } = isTaken(id) ? { failure: TAKEN } : await save(form, id, typical);
     showErrors(form, failure ? [failure] : [], fieldOf);
-    if (!failure) saved(id);
+    if (!failure) saved(id, answer);
   });
 }
 
@@ -79,23 +106,23 @@ function fieldOf(pointer) {
   return { id: "budget", releases: "times" }[part] ?? part;
 }
 
-/** Send the limit. Returns the failure, if any. */
+/** Send the limit. Returns the answer, or the failure. */
 async function save(form, id, typical) {
-  const { epsilon, delta, privacy_unit, period, parent, reason } = form.elements;
+  const { epsilon, delta, privacy_unit, period, renews, parent, reason } = form.elements;
   const limit = {
     epsilon: typed(epsilon.value),
     delta: typed(delta.value),
     description: descriptionOf(form),
     privacy_unit: textOf(privacy_unit),
     period: textOf(period),
+    renews: textOf(renews),
     parent: textOf(parent),
     reason: textOf(reason),
   };
   try {
-    await put(`budgets/${encodeURIComponent(id)}`, { ...limit, mechanism: await typical() });
-    return null;
+    return { answer: await put(`budgets/${encodeURIComponent(id)}`, { ...limit, mechanism: await typical() }) };
   } catch (failure) {
-    return failure;
+    return { failure };
   }
 }
 

@@ -1,6 +1,5 @@
 // The plan: how many releases like the planned one fit, what each of them needs, and what is short.
 
-import { OUTLINE, WHOLE } from "../shared/case-study.js";
 import { offerCopy } from "../shared/copy-button.js";
 import { curlCommand } from "../shared/curl-command.js";
 import { byId, element } from "../shared/dom.js";
@@ -30,13 +29,20 @@ const MOST_TIMES = 1000; // the service's limit for a batch; one more, and the s
 const NO_TIMES = problemWith("times", "must be an integer, at least 1");
 const PAUSE_MS = 200;
 
-/** The plan in a link, or the paper's case study once. */
-export const linkedPlan = (query) => planOf(query, { ...OUTLINE, ...WHOLE });
+const NO_PLAN = "Enter a release, to see how many like it fit.";
 
-/** Connect the form. `changed()` is called on changes, `planned(preview)` with the service's preview, or null without one. */
+/** The plan in a link. Without one it is empty. */
+export const linkedPlan = (query) => planOf(query, {});
+
+/**
+ * Connect the form. `changed()` is called on changes, `planned(preview)` with the service's preview, or null without one.
+ * Returns `show(budget, proposal)`: a plan that the user has not made himself follows the proposals.
+ */
 export function wirePlan(plan, changed, planned) {
   const form = byId("plan");
+  const emptied = { ...plan, ...planOf(new URLSearchParams(), {}), columns: [] };
   let budget = null;
+  let isOwn = !isBlank(plan);
   let asking = new AbortController();
   let pause = 0;
   makeFields(form, FIELDS, columnsOf(addColumn));
@@ -45,6 +51,7 @@ export function wirePlan(plan, changed, planned) {
   offerCopy(byId("copy"), byId("code"));
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", ({ target }) => {
+    isOwn = true;
     if (target.name in plan) plan[target.name] = target.value;
     if (target.name === "way") {
       if (plan.way !== "given") plan.columns = balanced(plan).columns;
@@ -79,6 +86,7 @@ export function wirePlan(plan, changed, planned) {
   }
 
   function addColumn() {
+    isOwn = true;
     plan.columns.push({ ...NEW_COLUMN, name: `column ${plan.columns.length + 1}` });
     fill();
     byId(`plan-columns-${plan.columns.length - 1}-name`).focus();
@@ -97,6 +105,7 @@ export function wirePlan(plan, changed, planned) {
     asking.abort();
     asking = new AbortController();
     const { signal } = asking;
+    if (isBlank(plan)) return showNoPlan();
     byId("verdict").setAttribute("aria-busy", "true");
     const times = Math.min(Math.max(Math.floor(typedNumber(plan.times)) || 1, 1), MOST_TIMES + 1);
     const wantsLeast = plan.way !== "all" && hasThreshold(plan) && columnProblem(plan) === null;
@@ -118,6 +127,14 @@ export function wirePlan(plan, changed, planned) {
     planned(isShown ? found.value.together : null);
   }
 
+  function showNoPlan() {
+    showErrors(form, []);
+    byId("code").textContent = "";
+    byId("verdict").replaceChildren(element("p", { class: "help" }, NO_PLAN));
+    byId("verdict").setAttribute("aria-busy", "false");
+    planned(null);
+  }
+
   const share = (times) => ({ budget: budget.id, releases: isWholeNumber(plan.times) ? typed(plan.times) : times });
 
   /** The mechanism, and the previews of one release and of all of them. */
@@ -133,6 +150,7 @@ export function wirePlan(plan, changed, planned) {
 
   /** Plan with numbers that the service has found. */
   function take({ sigma, tau_star, aggregates }) {
+    isOwn = true;
     Object.assign(plan, { way: "given", sigma: numberText(sigma), tau_star: numberText(tau_star) });
     for (const [j, column] of plan.columns.entries()) column.noise = numberText(deviation(aggregates.covariance[j][j]));
     fill();
@@ -149,10 +167,23 @@ export function wirePlan(plan, changed, planned) {
     elements.reason.focus();
   }
 
-  return (next) => {
-    budget = next;
-    clearTimeout(pause);
-    void ask();
+  return {
+    show(next, proposal) {
+      budget = next;
+      clearTimeout(pause);
+      if (!isOwn) {
+        Object.assign(plan, emptied, proposal, { columns: [] });
+        fill();
+      }
+      void ask();
+    },
+    isOwn: () => isOwn,
+    /** Take a plan that the user has made in another form. */
+    start(texts) {
+      isOwn = true;
+      Object.assign(plan, emptied, texts, { columns: plan.columns });
+      fill();
+    },
   };
 }
 
@@ -172,6 +203,10 @@ function columnsOf(add) {
 /** If the batch is too long, the error concerns the number of times. */
 function aboutTimes(failure) {
   return failure.type === "limit-exceeded" ? problemWith("times", failure.errors[0].detail) : failure;
+}
+
+function isBlank({ way, times, tau, columns, ...numbers }) {
+  return columns.length === 0 && Object.values(numbers).every((text) => text.trim() === "");
 }
 
 function isWholeNumber(text) {

@@ -3,6 +3,7 @@
 import { mixedNoise } from "../explorer/column-noise.js";
 import { FIELDS, searchOf, stateOf } from "../explorer/page-state.js";
 import { aggregates } from "../explorer/request-bodies.js";
+import { numberText } from "../shared/number-text.js";
 import { Problem, post, typed } from "../shared/service.js";
 
 export const WAYS = {
@@ -13,9 +14,12 @@ export const WAYS = {
 const NO_STATE = { ...Object.fromEntries(FIELDS.map((name) => [name, ""])), tables: [], axes: new Set(), code: "curl" };
 const TEXTS = ["c_u", "tau", "sigma", "tau_star", "mu_0", "epsilon", "delta", "times"];
 
+/** Whether a link says anything about a release. */
+const hasPlan = (query) => ["c_u", "sigma", "epsilon"].some((name) => query.has(name));
+
 /** The plan in a link. Texts that the link lacks are empty, or those of `defaults` if it has none at all. */
 export function planOf(query, defaults) {
-  const isGiven = ["c_u", "sigma", "epsilon"].some((name) => query.has(name));
+  const isGiven = hasPlan(query);
   const texts = TEXTS.map((name) => [name, query.get(name) ?? (isGiven ? undefined : defaults[name]) ?? ""]);
   const plan = Object.fromEntries(texts);
   const way = query.get("way") ?? (isGiven ? "given" : (defaults.way ?? "given"));
@@ -35,6 +39,13 @@ export function linkOf(budget, { columns, way, ...texts }) {
     query.append("column", column);
   }
   return query;
+}
+
+/** The plan of a release that a budget has paid for; null for several tables, surveys and columns with caps. */
+export function planOfCharged({ c_u, tau, tau_star, sigma, mu_0, tables, survey, capped }) {
+  if (tables !== undefined || survey !== undefined || capped !== undefined) return null;
+  const numbers = { c_u, tau, tau_star, sigma, mu_0: mu_0 || "" };
+  return Object.fromEntries(Object.entries(numbers).map(([name, value]) => [name, numberText(value ?? "")]));
 }
 
 /** The mechanism without noise and threshold. Its columns have the noise that the plan gives them, or balanced noise. */

@@ -1,9 +1,9 @@
 // The releases of a budget, page by page, with their certificates and their answers.
 
 import { byId, element } from "../shared/dom.js";
-import { errorsOf } from "../shared/forms.js";
+import { errorsOf, makeFields, showErrors } from "../shared/forms.js";
 import { bytes } from "../shared/number-format.js";
-import { get } from "../shared/service.js";
+import { get, problemWith } from "../shared/service.js";
 import { FORMATS, saveAnswer, saveTables, ZIP } from "./answer-files.js";
 import { wireCertificate } from "./certificate-dialog.js";
 import { usedPercent } from "./gauge.js";
@@ -19,8 +19,13 @@ const STATES = {
 
 const SEVERAL = { name: "several tables (zip)", mediaType: ZIP };
 
-/** Connect the panel. Returns a function that shows the newest releases of a budget; `signal` aborts its requests. */
-export function wireReleases() {
+const FIND = { key: { label: "Find by idempotency key" } };
+
+/**
+ * Connect the panel. Returns a function that shows the newest releases of a budget; `signal` aborts its requests.
+ * `choose(id)` shows another budget, in which a release was found.
+ */
+export function wireReleases(choose) {
   const showCertificate = wireCertificate();
   let budget = null;
   let before = null;
@@ -61,11 +66,41 @@ export function wireReleases() {
       element("div", { class: "title" }, element("h3", {}, release.key), stateOf(release)),
       ...(release.description ? [element("p", { class: "description" }, release.description)] : []),
       ...(release.labels.length > 0 ? [labels(release.labels)] : []),
-      element("p", { class: "known" }, ...facts(release, shareOf(release, budget))),
+      element("p", { class: "known" }, ...facts(release, usedText(release, budget))),
       element("div", { class: "row" }, certificate, ...(hasAnswer ? [answer] : [])),
       error,
     );
   }
+
+  /** Show one release alone, found by its name. The list comes back with an empty name. */
+  async function find(key) {
+    if (key === "") {
+      before = null;
+      return showPage();
+    }
+    const release = await get(`releases/${encodeURIComponent(key)}`, budgetSignal);
+    if (release.budget !== budget.id) await choose(release.budget);
+    byId("releases").replaceChildren(item(release));
+    byId("format-field").hidden = byId("releases").querySelector(".answer") === null;
+    byId("more-releases").hidden = true;
+  }
+
+  makeFields(byId("find"), FIND, element("button", { class: "quiet", type: "submit" }, "Find"));
+  byId("find").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    showErrors(byId("find"), []);
+    try {
+      await find(byId("find").elements.key.value.trim());
+    } catch (failure) {
+      if (failure.name === "AbortError") return;
+      const isUnknown = failure.status === 404;
+      showErrors(
+        byId("find"),
+        [isUnknown ? problemWith("key", "names no release that you may see") : failure],
+        () => "key",
+      );
+    }
+  });
 
   byId("more-releases").addEventListener("click", async () => {
     try {
@@ -119,11 +154,11 @@ function labels(texts) {
 }
 
 /** Time, maker, cost, and what is known about the output, with dots between them. */
-function facts({ at, by, entry, answer, committed }, share) {
+function facts({ at, by, entry, answer, committed }, used) {
   const known = [
     timeOf(at),
     ...(by ? [`by ${makerOf(by)}`] : []),
-    `${usedPercent(share)} of the budget`,
+    used,
     `entry ${entry}`,
     ...(answer ? answerFacts(answer) : []),
     ...(committed ? committedFacts(committed) : []),
@@ -140,6 +175,12 @@ function answerFacts({ media_type, size, erased_at }) {
 function committedFacts({ digest, rows }) {
   const number = rows === null ? [] : [rows === 1 ? "1 row" : `${rows} rows`];
   return [...number, element("span", { title: digest }, `digest ${digest.slice(0, 8)}…`)];
+}
+
+/** What a release used of the budget that is shown; the period that paid, if that one is renewed. */
+function usedText(release, budget) {
+  if (release.budget !== budget.id) return `of ${release.budget}`;
+  return `${usedPercent(shareOf(release, budget))} of the budget`;
 }
 
 /** The share of the budget, as the gauge counts it: of the cap that it fills more, and no more than is used in all. */

@@ -1,6 +1,5 @@
 // A typical release of a new budget: it divides the budget between noise and threshold before the first release does.
 
-import { OUTLINE } from "../shared/case-study.js";
 import { element } from "../shared/dom.js";
 import { errorsOf, makeField } from "../shared/forms.js";
 import { post, typed } from "../shared/service.js";
@@ -19,8 +18,7 @@ const PAUSE_MS = 200;
 
 /** The fields, and what each typical release would need. */
 export function typicalFields(form, { columns, c_u, tau }) {
-  // Those of the plan, if it is the user's own: the case study settles nothing.
-  const known = c_u === OUTLINE.c_u ? {} : { c_u, tau };
+  const known = { c_u, tau };
   const fields = Object.entries(FIELDS).map(([name, field]) =>
     makeField({ id: `${form.id}-${name}`, name, ...field, value: known[name] }),
   );
