@@ -104,6 +104,7 @@ def test_a_repeated_charge_gets_the_same_answer_and_a_changed_one_is_refused(ban
 def test_a_charge_over_budget_is_refused_with_the_spent_and_the_asked_cost(bank: Bank) -> None:
     fitting = SETTLED.how_many_fit(NOTHING, URLS, cost_of(URLS))
     assert [bank.charge(str(number)).status_code for number in range(fitting)] == [200] * fitting
+    foreseen = bank.budget()
 
     refused = bank.charge("one-more")
 
@@ -117,6 +118,8 @@ def test_a_charge_over_budget_is_refused_with_the_spent_and_the_asked_cost(bank:
     assert problem["spent"]["delta"] == delta_at(after(fitting), 1.0)
     assert problem["asked"]["delta"] == bank.point(CASE_STUDY, 1.0)["delta"]
     assert bank.budget()["spent"]["releases"] == fitting
+    assert (foreseen["more"], foreseen["shortage"]["budget"]) == (0, "web")
+    assert foreseen["shortage"]["detail"] in problem["detail"]
 
 
 @pytest.mark.parametrize("lowered", [{"delta": 8e-6}, {"epsilon": 0.01}, {"epsilon": 0.01, "delta": 1e-9}], ids=str)
