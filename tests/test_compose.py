@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from app.proof import verified_files
 from app.settings import Settings
 from deploy.image.prune import UNUSED, prune
 
@@ -67,12 +68,14 @@ def test_only_the_service_reaches_the_database_and_it_reaches_nothing_else() -> 
 
 def test_tables_of_all_workers_fit_into_memory() -> None:
     """As in tests/test_deploy.py, for each of the workers."""
-    workers, table = (int(SERVICE["environment"][name]) for name in ("GSH_WORKERS", "GSH_MAX_TABLE_BYTES"))
+    names = ("GSH_WORKERS", "GSH_MAX_TABLE_BYTES", "GSH_MAX_VERIFY_BYTES")
+    workers, table, verified = (int(SERVICE["environment"][name]) for name in names)
     (options,) = SERVICE["tmpfs"]
     temporary = size(re.findall(r"size=(\w+)", options)[0])
-    each = 2 * (4 * table + 200 * 10**6) + 2 * Settings().max_release_bytes + size("512m")
+    each = 2 * (4 * table + 200 * 10**6) + verified_files.memory_of(verified)
+    each += 2 * Settings().max_release_bytes + size("512m")
 
-    assert temporary >= workers * 2 * 2 * table
+    assert temporary >= workers * (2 * 2 * table + 2 * verified)
     assert size(SERVICE["mem_limit"]) >= temporary + workers * each
     assert SERVICE["memswap_limit"] == SERVICE["mem_limit"]
     assert size(POSTGRES["mem_limit"])

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from app.ledger.pool import LedgerPool
+from app.proof import verified_files
 from app.settings import Settings
 from app.version import VERSION
 from tests.app.client import Client, problem_errors
@@ -152,15 +153,16 @@ def test_the_connections_of_all_instances_fit_into_postgresql() -> None:
 
 def test_tables_fit_into_memory() -> None:
     """Two uploads may be open at a time, each with its answer, in /tmp. Two workers read tables at a time, one for a
-    release and one for a stored answer: each takes four times a table and 200 MB.
+    release and one for a stored answer: each takes four times a table and 200 MB. One more reads files of /verify.
     """
     (volume,) = (each for each in POD["volumes"] if each["name"] == "tmp")
     table, temporary = int(SETTINGS["GSH_MAX_TABLE_BYTES"]), size(volume["emptyDir"]["sizeLimit"])
     memory = size(CONTAINER["resources"]["limits"]["memory"])
 
     assert volume["emptyDir"]["medium"] == "Memory"
-    assert temporary >= 2 * 2 * table
-    assert memory >= temporary + 2 * (4 * table + 200 * 10**6) + 2 * Settings().max_release_bytes + size("512Mi")
+    assert temporary >= 2 * 2 * table + 2 * int(SETTINGS["GSH_MAX_VERIFY_BYTES"])
+    workers = 2 * (4 * table + 200 * 10**6) + verified_files.memory_of(int(SETTINGS["GSH_MAX_VERIFY_BYTES"]))
+    assert memory >= temporary + workers + 2 * Settings().max_release_bytes + size("512Mi")
 
 
 def test_the_instances_reach_names_and_the_database_alone() -> None:
