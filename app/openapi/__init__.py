@@ -28,18 +28,31 @@ privacy cost of all releases about the same users, and refuses a release that do
 Every error is a problem document (RFC 9457). Its `type` is the path of a page that says what to do: see `/problems`.
 """.strip()
 SERVERS = [{"url": "/", "description": "This service. Behind a path prefix, the served document names the prefix."}]
+_METHODS = ("put", "post", "get", "delete")
+"""What makes a thing comes before what reads it, so that the examples work from top to bottom on an empty service."""
 TAGS = [
     {"name": "account", "description": "The privacy of a given mechanism."},
     {"name": "calibrate", "description": "The smallest noise and threshold for a privacy target."},
     {"name": "accuracy", "description": "What a mechanism would publish, and what published numbers mean."},
+    {
+        "name": "budgets",
+        "description": "Limits on the privacy cost of all releases about the same users. The examples below need the "
+        "budget web: PUT /budgets/{id} makes it.",
+    },
     {"name": "release", "description": "The mechanism applied to a table: private groups from true ones."},
     {
         "name": "releases",
         "description": "What budgets have paid for: answers, certificates, and releases made elsewhere.",
     },
-    {"name": "budgets", "description": "Limits on the privacy cost of all releases about the same users."},
-    {"name": "approvals", "description": "What waits for a second access key."},
-    {"name": "access keys", "description": "Who may do what, and the history of access."},
+    {
+        "name": "approvals",
+        "description": "What waits for a second access key, if a budget asks for it.",
+    },
+    {
+        "name": "access keys",
+        "description": "Who may do what, and the history of access. The first access key is made at the ledger: "
+        "`gsh keys create`. From then on, releases and budgets need one.",
+    },
     {"name": "proof", "description": "Who signs certificates, and whether a file is as it was released."},
     {"name": "service", "description": "Health, version, metrics, and the meaning of problems."},
 ]
@@ -68,9 +81,15 @@ def complete(app: FastAPI) -> None:
                     answers.add_to(operation)
                     _add_problems(problems, method, path, operation, components["schemas"])
             components["examples"] = problems.made
+            document["paths"] = {path: _ordered(each) for path, each in document["paths"].items()}
         return describe()
 
     app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _ordered(operations: _Json) -> _Json:
+    """The operations of one path, by their methods."""
+    return {method: operations[method] for method in sorted(operations, key=_METHODS.index)}
 
 
 def _encoded(value: Any, **options: Any) -> Any:

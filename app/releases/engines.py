@@ -28,8 +28,9 @@ from app.releases.bounds import Bounds
 from app.releases.made_elsewhere import ChargedRelease, OpenedRelease, check_bounds, chosen_certificate
 from app.releases.recorded import open_answer, shown
 from app.releases.release_route import (
+    OPENED,
     RELEASE_NOT_FOUND,
-    ReleaseInPath,
+    OpenReleaseInPath,
     ReleaseRoute,
     RequestClient,
     bounds_of,
@@ -73,7 +74,7 @@ _named = APIRouter(
     responses=BUDGET_PROBLEMS
     | {201: {"headers": USED_HEADER}}
     | {200: {"model": OpenOut, "description": "The release was opened before.", "headers": PAID_HEADERS}},
-    openapi_extra={"parameters": [KEY_HEADER | {"required": True, "example": "web-2026-46"}]},
+    openapi_extra={"parameters": [KEY_HEADER | {"required": True, "example": OPENED}]},
 )
 async def open_release(request: Request, body: Annotated[OpenIn, Body(openapi_examples=OPEN_EXAMPLES)]) -> OpenOut:
     """For engines that add the noise themselves, such as Spark: charged once, with a seed that every retry gets again.
@@ -99,7 +100,7 @@ async def open_release(request: Request, body: Annotated[OpenIn, Body(openapi_ex
     responses=RELEASE_NOT_FOUND | SURVEY_PROBLEMS,
 )
 async def survey_release(
-    request: Request, key: ReleaseInPath, body: Annotated[SurveyedIn, Body(openapi_examples=SURVEYED_EXAMPLES)]
+    request: Request, key: OpenReleaseInPath, body: Annotated[SurveyedIn, Body(openapi_examples=SURVEYED_EXAMPLES)]
 ) -> OpenOut:
     """For a release that was opened with a `survey`: the digest of its noisy histograms, and the tables with the bounds
     that were chosen from them. They cost what was charged for them. Draw nothing with these bounds before.
@@ -126,7 +127,7 @@ async def survey_release(
     responses=RELEASE_NOT_FOUND | COMMIT_PROBLEMS,
 )
 async def commit_release(
-    request: Request, key: ReleaseInPath, body: Annotated[CommitIn, Body(openapi_examples=COMMIT_EXAMPLES)]
+    request: Request, key: OpenReleaseInPath, body: Annotated[CommitIn, Body(openapi_examples=COMMIT_EXAMPLES)]
 ) -> ReleaseOut:
     """Records the digest of the output, and erases the seed for ever. The same digest again changes nothing.
 

@@ -13,7 +13,7 @@ from app.http.problems import ACCESS_PROBLEMS, BUDGET_PROBLEMS, PROBLEMS
 from app.http.services import services_of
 from app.http.workload import RequestWorkers
 from app.releases.groups import PostedGroups
-from app.releases.release_route import RequestClient, bounds_of, releases_of
+from app.releases.release_route import RELEASED, RequestClient, bounds_of, releases_of
 from app.releases.schemas.release import DryRunAnswer, ReleaseAnswer, ReleaseRequest, TablesAnswer
 from app.schemas.case_study import CASE_STUDY
 
@@ -38,16 +38,17 @@ _COLUMNS = {
 }
 _EXAMPLES: dict[str, Any] = {
     "counts": {
-        "summary": "Counts by URL and country",
+        "summary": "Counts by URL and country, paid by a budget",
         "description": "The mechanism that /calibrate gives for the paper's case study. The second group is dropped.",
         "value": {
             "mechanism": CASE_STUDY,
             "epsilon": 0.349,
             "groups": {"keys": [["a.org", "US"], ["b.org", "FR"]], "counts": [48211, 3]},
+            "budget": "web",
         },
     },
     "columns": {
-        "summary": "With further columns",
+        "summary": "With further columns, and no budget: leave the Idempotency-Key out",
         "value": {
             "mechanism": {"c_u": 3, "tau": 1, "tau_star": 120, "sigma": 20, "aggregates": _COLUMNS},
             "epsilon": 1,
@@ -125,7 +126,7 @@ _Content = Annotated[
     dependencies=[needs("release")],
     response_model=ReleaseAnswer | TablesAnswer | DryRunAnswer,
     responses={200: {"headers": PAID_HEADERS}},
-    openapi_extra={"parameters": [KEY_HEADER]},
+    openapi_extra={"parameters": [KEY_HEADER | {"example": RELEASED}]},
 )
 async def post_release(request: Request, body: _Content) -> Encoded:
     """Groups with fewer than τ users are dropped, Gaussian noise is added, and groups below τ\\* are dropped.

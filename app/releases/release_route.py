@@ -18,8 +18,11 @@ from app.releases.bounds import Bounds
 from app.releases.making import Releases
 
 __all__ = [
+    "OPENED",
     "READS_RELEASES",
+    "RELEASED",
     "RELEASE_NOT_FOUND",
+    "OpenReleaseInPath",
     "ReleaseInPath",
     "ReleaseRoute",
     "RequestClient",
@@ -35,14 +38,16 @@ READS_RELEASES = [needs(*READERS)]
 ReleaseName = TypeAliasType(
     "ReleaseName", Annotated[str, Field(pattern=r"^[!-~]{1,255}$", description="The idempotency key of a release.")]
 )
-ReleaseInPath = Annotated[
-    ReleaseName,
-    Path(
-        title="Key",
-        description="The idempotency key of the release.",
-        openapi_examples={"web-2026-46": {"value": "web-2026-46"}},
-    ),
-]
+RELEASED, OPENED = "web-2026-46", "web-2026-47"
+"""The releases in the examples: one that the service makes, and one that it opens for another engine."""
+
+
+def _in_path(key: str) -> Any:
+    return Path(title="Key", description="The idempotency key of the release.", openapi_examples={key: {"value": key}})
+
+
+ReleaseInPath = Annotated[ReleaseName, _in_path(RELEASED)]
+OpenReleaseInPath = Annotated[ReleaseName, _in_path(OPENED)]
 
 
 class ReleaseRoute(PathRoute):

@@ -39,7 +39,7 @@ def ask_example(
         return request(method, path.replace("{id}", known), json=body), "201"
     if path.startswith("/approvals/"):
         return request(method, path.replace("{id}", _waiting(request)), json=body), "200"
-    is_new = label == "POST /releases" or path.endswith("/charges")
+    is_new = label == "POST /releases" or path.endswith("/charges") or (label == "POST /release" and "budget" in body)
     named = path.replace("{id}", f"new-{key}" if method.upper() == "PUT" else BUDGET).replace("{key}", key)
     headers = {"idempotency-key": key} if is_new else {}
     answer = request(method, named.replace("{name}", "busy"), json=body, headers=headers)

@@ -100,6 +100,18 @@ def test_execute_answers_in_swagger(swagger: Visit, name: str) -> None:
     swagger.check()
 
 
+def test_a_missing_file_is_said_before_anything_is_sent(swagger: Visit) -> None:
+    """Swagger UI alone sends nothing then, and says nothing."""
+    block = swagger.page.locator(".opblock-post:has([data-path='/release/table'])")
+    block.locator(".opblock-summary-control").click()
+    block.get_by_role("button", name="Execute").click()
+    expect(block.get_by_role("alert")).to_have_text("Not sent: choose a file for table first.")
+
+    block.locator("input[type=file]").set_input_files(an_arrow_table())
+    expect(block.get_by_role("alert")).to_have_count(0)
+    block.locator(".opblock-summary-control").click()
+
+
 def test_swagger_shows_for_each_status_an_example_of_that_status(swagger: Visit) -> None:
     """Its own would be the same 422 everywhere. While no access key is made, nothing has a padlock."""
     page = swagger.page

@@ -15,6 +15,7 @@ from app.schemas.mechanism import TABLES, AnyMechanismIn, MechanismOrTables, Tab
 from app.schemas.scalars import BudgetName, Digest
 from app.schemas.strict import OrAbsent, Strict, without_default
 from gsh.accounting.mechanism import MOST_TABLES
+from gsh.wire import mechanism_from_json
 
 __all__ = [
     "CHARGE_EXAMPLES",
@@ -267,9 +268,20 @@ _RECORD = {
     "size": 812,
     "committed_digest": None,
 }
+_COST = mechanism_from_json(_MECHANISM)
 OPEN_EXAMPLES: dict[str, Any] = {
+    "survey": {
+        "summary": "A histogram that Spark will make, with bounds that a survey chooses",
+        "value": {
+            "mechanism": _MECHANISM,
+            "budget": "web",
+            "epsilon": 0.349,
+            "survey": {"sigma": 1000},
+            "after_survey": {"mu_squared": _COST.mu_squared, "hazard": _COST.hazard},
+        },
+    },
     "histogram": {
-        "summary": "A histogram that Spark will make",
+        "summary": "The same with bounds that are known before",
         "value": {
             "mechanism": _MECHANISM,
             "budget": "web",

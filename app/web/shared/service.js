@@ -70,6 +70,7 @@ export function forgetAccessKey() {
 }
 
 export const hasAccessKey = () => accessKey !== "";
+export const accessKeyInUse = () => accessKey;
 
 export const get = (path, signal) => request("GET", path, undefined, signal);
 export const post = (path, body, signal) => request("POST", path, body, signal);
