@@ -349,7 +349,7 @@ def test_what_does_not_fit_or_is_no_table_says_what_to_do(visit: Visit, platform
     confirm(page)
     page.get_by_role("button", name="Dry run with my table").click()
     expect(page.locator("#act-error")).to_have_text(
-        "Line 3: users must be a whole number, such as 1200, without separators between thousands."
+        "Line 3: users can be read in two ways: write 1200, without a separator."
     )
     page.get_by_label("Paste it, or drop a file").fill("a,40\nb,7\n")
     expect(page.locator("#table-error")).to_have_text("Line 1: must have the names of the columns.")

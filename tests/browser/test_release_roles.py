@@ -128,7 +128,7 @@ def test_a_number_that_can_be_read_in_two_ways_is_refused_in_its_box(visit: Visi
     confirm(page)
     page.get_by_role("button", name="Dry run with my table").click()
     expect(page.locator("#act-error")).to_have_text(
-        "Line 3: users must be a whole number, such as 1200, without separators between thousands."
+        "Line 3: users can be read in two ways: write 1000, without a separator."
     )
     assert platform.spent("typed") == 0
     visit.complaints.clear()  # the browser logs the 422 in its console

@@ -1,5 +1,7 @@
 // Proposals for the roles of columns, and warnings about columns and rows that are easily mistaken. A person confirms.
 
+import { plainCell } from "../shared/number-text.js";
+
 const COUNT_NAME = /^(users|num_users|user_count|count|counts|n|people|persons|visitors|uniq.*|distinct.*)$/i;
 const ID_WORDS = new Set([
   "id",
@@ -100,7 +102,7 @@ function totals(columns, cells) {
   const body = cells?.slice(1) ?? [];
   const keys = [...columns.keys()].filter((k) => columns[k].role === "key");
   const count = columns.findIndex(({ role }) => role === "count");
-  const counts = count < 0 ? [] : body.map((row) => Number(row.cells[count].text));
+  const counts = count < 0 ? [] : body.map((row) => Number(plainCell(row.cells[count].text.trim(), "") ?? Number.NaN));
   const all = counts.reduce((sum, each) => sum + each, 0);
   const isSum = (k) => counts.length > FEWEST_ROWS && counts[k] > 0 && 2 * counts[k] === all;
   const isNamed = (row) => keys.some((k) => TOTAL.test(row.cells[k].text.trim()));

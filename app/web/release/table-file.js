@@ -1,7 +1,7 @@
 // A table that the user pastes or opens: its format, its columns, and the bytes to send. Nothing is sent from here.
 
 import { whole } from "../shared/number-format.js";
-import { hasDecimals, isAmbiguous, numeralFault } from "../shared/number-text.js";
+import { decimalMark, hasDecimals, isAmbiguous, numeralFault, plainCell } from "../shared/number-text.js";
 import { arrowColumns } from "./arrow-columns.js";
 import { readRows, TableFault, writeRows } from "./csv-text.js";
 import { inUtf8, kindOf, textOf } from "./file-kind.js";
@@ -46,7 +46,7 @@ function csv(blob, rows, isWhole = true) {
   const texts = names.map((_, k) => body.map(({ cells }) => cells[k].text.trim()));
   const kinds = names.map((name, k) => ({
     name,
-    kind: kindOfCells(texts[k]),
+    kind: kindOfCells(texts[k], isWhole),
     examples: texts[k].slice(0, MOST_EXAMPLES),
   }));
   const columns = withRoles(kinds, (k) => texts[k], isWhole);
@@ -83,11 +83,15 @@ function namesOf(head) {
   return names;
 }
 
-/** What the cells of a column look like. It only helps to guess a role: the user decides. */
-function kindOfCells(texts) {
-  if (texts.every((text) => WHOLE.test(text))) return "whole";
-  const isDecimal = hasDecimals(texts);
-  if (texts.every((text) => text === "" || isNumber(text, isDecimal))) return "number";
+/**
+ * What the cells of a column look like. It only helps to guess a role: the user decides. `isWritten`: the page writes the
+ * numbers again, so they may have separators and decimal commas.
+ */
+function kindOfCells(texts, isWritten) {
+  const [mark, isDecimal] = [decimalMark(texts), hasDecimals(texts)];
+  const plain = isWritten ? (text) => plainCell(text, mark) : (text) => (isNumber(text, isDecimal) ? text : null);
+  if (texts.every((text) => WHOLE.test(plain(text)))) return "whole";
+  if (texts.every((text) => text === "" || plain(text) !== null)) return "number";
   const likeNumbers = texts.filter((text) => LIKE_NUMBER.test(text)).length;
   return 2 * likeNumbers >= texts.filter((text) => text !== "").length ? "other" : "text";
 }
@@ -132,7 +136,7 @@ export function bytesOf({ cells, columns, blob }) {
   const kept = columns.map((column, k) => ({ ...column, k })).filter(({ role }) => role !== "none");
   const [, ...body] = cells;
   checkKeys(body, kept);
-  for (const column of kept) column.isDecimal = hasDecimals(body.map(({ cells: row }) => row[column.k].text.trim()));
+  for (const column of kept) column.mark = decimalMark(body.map(({ cells: row }) => row[column.k].text.trim()));
   const rows = body.map((row) => kept.map((column) => sent(row, column)));
   const names = kept.map(({ name }) => ({ text: name, isQuoted: false }));
   return new Blob([writeRows([names, ...rows])], { type: "text/csv" });
@@ -151,13 +155,14 @@ function checkKeys(body, kept) {
   }
 }
 
-function sent({ line, cells }, { name, role, k, isDecimal }) {
+function sent({ line, cells }, { name, role, k, mark }) {
   if (role === "key") return cells[k];
   const text = cells[k].text.trim();
-  const isRight = role === "count" ? WHOLE.test(text) : isNumber(text, isDecimal);
-  if (isRight) return { text, isQuoted: false };
-  const fault = role === "count" ? "" : numeralFault(text);
+  const plain = plainCell(text, role === "count" ? "" : mark);
+  if (plain !== null && (role !== "count" || WHOLE.test(plain))) return { text: plain, isQuoted: false };
+  const asWhole = `can be read in two ways: write ${text.replace(/[.,]/, "")}, without a separator`;
+  const fault = isAmbiguous(text) ? (role === "count" ? asWhole : numeralFault(text)) : "";
   if (fault !== "") throw new TableFault(`${name} ${fault}.`, line);
   const wanted = role === "count" ? "a whole number, such as 1200" : "a number, such as -1.5";
-  throw new TableFault(`${name} must be ${wanted}, without separators between thousands.`, line);
+  throw new TableFault(`${name} must be ${wanted}.`, line);
 }

@@ -3,8 +3,8 @@
 // A number is ambiguous if it has one point or comma, one to three digits before it that do not begin with 0, and exactly
 // three digits after it. gsh/histogram/texts.py has the same rules. tests/number_examples.json has examples of both.
 //
-// A box reads more than a cell of a table: 1,5 and 10^-6 and 1/1000000 and 1 000 000. In a table, a comma may separate
-// cells.
+// A box reads more than a cell of a table: 1,5 and 10^-6 and 1/1000000 and 1 000 000. In a text without columns, a comma may
+// separate cells.
 
 import { digits } from "./number-format.js";
 
@@ -19,6 +19,8 @@ const GROUPED = [
   [/^[+-]?\d{1,3}(,\d{3})+\.\d+$|^[+-]?\d{1,3}(,\d{3}){2,}$/, /,/g],
   [/^[+-]?\d{1,3}(\.\d{3})+,\d+$|^[+-]?\d{1,3}(\.\d{3}){2,}$/, /\./g],
 ];
+const COMMA_SHOWN = new RegExp(`^[+-]?(\\d*|\\d{1,3}((\\.|${MARK})\\d{3})+),\\d+(e[+-]?\\d+)?$`, "i"); // 12,5 and 1.234,5
+const POINT_SHOWN = new RegExp(`^[+-]?\\d{1,3}((,|${MARK})\\d{3})+\\.\\d+$`); // 1,234.5
 const POWER = /^(?:(.+?)\s*[·×*x]\s*)?(2|10)(?:\^|\*\*)([+-]?\d{1,3})$/;
 const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 const MOST_ZEROS = 30;
@@ -34,6 +36,20 @@ export const isLikeNumber = (text) => NUMBER.test(text) || SEPARATED.test(text) 
 /** Whether one of the cells of a column shows that its points are decimal points: 12.5, 0.250 or 1234.568. */
 export function hasDecimals(texts) {
   return texts.some((text) => NUMBER.test(text) && text.includes(".") && !AMBIGUOUS.test(text));
+}
+
+/** The decimal mark that the cells of a column show: a point or a comma; empty if they show none, or both. */
+export function decimalMark(texts) {
+  const hasCommas = texts.some((text) => COMMA_SHOWN.test(text) && !AMBIGUOUS.test(text));
+  const hasPoints = hasDecimals(texts) || texts.some((text) => POINT_SHOWN.test(text));
+  if (hasCommas === hasPoints) return "";
+  return hasCommas ? "," : ".";
+}
+
+/** The number in a cell of a column with this decimal mark, with a point and without separators; null if it is none. */
+export function plainCell(text, mark) {
+  if (AMBIGUOUS.test(text)) return mark !== "" && text.includes(mark) ? text.replace(",", ".") : null;
+  return plainDecimal(text);
 }
 
 /** What is wrong with the way in which a number is written, and how to write it. Empty if nothing is. */
