@@ -433,5 +433,7 @@ def test_axe_finds_no_fault(visit: Visit, platform: Platform) -> None:
     assert faults(visit) == []
 
     page.get_by_role("group", name="Column seconds").get_by_label("Maximum").fill("")
+    page.get_by_text("Create a budget").click()
+    page.get_by_label("Was anything chosen").select_option("yes: what follows")
     expect(page.locator("#noise-columns-0-upper-error")).to_have_text("is needed")
     assert faults(visit) == []

@@ -99,8 +99,34 @@ def test_the_columns_of_parquet_are_those_that_pyarrow_reads(page: Page, options
     wanted = [each | ({"kind": "whole"} if each["name"] == "code" else {}) for each in expected(read)]
     found = call(page, "parquet-columns", "await it.parquetColumns(file())", content)
 
-    assert found["columns"] == wanted
+    assert [{"name": each["name"], "kind": each["kind"]} for each in found["columns"]] == wanted
     assert found["rows"] == (0 if options else 300)
+
+
+def test_the_range_of_a_parquet_column_is_what_pyarrow_reads(page: Page) -> None:
+    """Over all row groups. Without statistics, and for other types, none is shown."""
+    table = pa.table(
+        {
+            "url": ["b", "ärger", None, "a"],
+            "users": pa.array([7, 5000, -3, 2**60], pa.int64()),
+            "small": pa.array([7, 5, -3, 2], pa.int8()),
+            "seconds": [1.5, 2.25, -0.5, None],
+            "day": pa.array([1, 2, 3, 4], pa.date32()),
+            "code": [b"a", b"b", b"c", b"d"],
+        }
+    )
+    ranges = "Object.fromEntries((await it.parquetColumns(file())).columns.map(({ name, range }) => [name, range]))"
+
+    assert call(page, "parquet-columns", ranges, as_parquet(table, row_group_size=2)) == {
+        "url": ["a", "ärger"],
+        "users": ["-3", str(2**60)],
+        "small": None,
+        "seconds": ["-0.5", "2.25"],
+        "day": None,
+        "code": None,
+    }
+    without = as_parquet(table, write_statistics=False)
+    assert set(call(page, "parquet-columns", ranges, without).values()) == {None}
 
 
 @pytest.mark.parametrize("new", [pa.ipc.new_stream, pa.ipc.new_file], ids=["stream", "file"])

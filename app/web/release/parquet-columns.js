@@ -1,7 +1,9 @@
 // The columns of a Parquet file, from its footer. The footer is a structure in Thrift's compact protocol.
 
 const MAGIC = 4;
-const [SCHEMA, ROWS] = [2, 3]; // of the file
+const [SCHEMA, ROWS, ROW_GROUPS] = [2, 3, 4]; // of the file
+const [CHUNKS, META, PATH, STATISTICS] = [1, 3, 3, 12]; // of a row group, of a part of a column, and of its description
+const [LARGEST, SMALLEST] = [5, 6]; // of statistics
 const [TYPE, NAME, CHILDREN, CONVERTED, SCALE, LOGICAL] = [1, 4, 5, 6, 7, 10]; // of a column
 const DECIMAL = 5; // the same number as a converted type and as a logical type
 const [INTEGERS, REALS] = [
@@ -11,21 +13,48 @@ const [INTEGERS, REALS] = [
 const PLAIN = [undefined, 11, 12, 13, 14, 15, 16, 17, 18]; // converted types of integers that are just integers
 const INTEGER = "10"; // the logical type
 
-/** The names and kinds of the top-level columns, and the number of rows. */
+/** The names, kinds and `range` of the top-level columns, and the number of rows. */
 export async function parquetColumns(file) {
   const end = new DataView(await file.slice(-8).arrayBuffer());
   const size = end.getUint32(0, true);
   if (size + 8 + MAGIC > file.size) throw new RangeError("the footer is longer than the file");
   const footer = new Reader(new DataView(await file.slice(file.size - 8 - size, file.size - 8).arrayBuffer()));
-  const { [SCHEMA]: elements, [ROWS]: rows } = footer.struct(ROWS);
+  const { [SCHEMA]: elements, [ROWS]: rows, [ROW_GROUPS]: groups = [] } = footer.struct(ROW_GROUPS);
   const columns = [];
   let place = 1; // the first element is the root
   while (place < elements.length) {
-    columns.push({ name: elements[place][NAME], kind: kindOf(elements[place]) });
+    const name = textOf(elements[place][NAME]);
+    columns.push({ name, kind: kindOf(elements[place]), range: rangeOf(name, elements[place], groups) });
     place = after(elements, place);
   }
   return { columns, rows };
 }
+
+/** The smallest and the largest value of a column, if the file says them for all of its parts; else null. */
+function rangeOf(name, { [TYPE]: type, [CONVERTED]: converted, [LOGICAL]: logical }, groups) {
+  const read = READERS[type];
+  const isPlain = type === BYTES ? converted === TEXT || Object.keys(logical ?? {})[0] === String(TEXT_TYPE) : !logical;
+  if (read === undefined || !isPlain || groups.length === 0) return null;
+  const parts = groups.map((group) =>
+    group[CHUNKS].find(({ [META]: meta }) => meta[PATH].map(textOf).join(".") === name),
+  );
+  const found = parts.map((part) => part?.[META][STATISTICS] ?? {});
+  if (found.some((each) => each[SMALLEST] === undefined || each[LARGEST] === undefined)) return null;
+  const ends = found.flatMap((each) => [read(each[SMALLEST]), read(each[LARGEST])]);
+  ends.sort((one, other) => Number(one > other) - Number(one < other));
+  return [ends[0], ends.at(-1)].map(String);
+}
+
+const textOf = (bytes) => new TextDecoder().decode(bytes);
+const viewOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+const [BYTES, TEXT, TEXT_TYPE] = [6, 0, 1]; // a physical type, and text as a converted and as a logical type
+const READERS = {
+  1: (bytes) => viewOf(bytes).getInt32(0, true),
+  2: (bytes) => viewOf(bytes).getBigInt64(0, true),
+  4: (bytes) => viewOf(bytes).getFloat32(0, true),
+  5: (bytes) => viewOf(bytes).getFloat64(0, true),
+  [BYTES]: textOf,
+};
 
 /** The place after an element and all elements inside it. */
 function after(elements, place) {
@@ -69,11 +98,11 @@ class Reader {
     return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
   }
 
-  text() {
+  bytes() {
     const size = this.varint();
     const bytes = new Uint8Array(this.view.buffer, this.view.byteOffset + this.place, size);
     this.place += size;
-    return new TextDecoder().decode(bytes);
+    return bytes;
   }
 
   list() {
@@ -109,7 +138,7 @@ class Reader {
       this.place += 8;
       return this.view.getFloat64(this.place - 8, true);
     }
-    if (kind === 8) return this.text();
+    if (kind === 8) return this.bytes();
     if (kind === 9 || kind === 10) return this.list();
     if (kind === 11) return this.map();
     if (kind === 12) return this.struct();

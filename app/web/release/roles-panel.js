@@ -84,10 +84,10 @@ function row(table, column, changed) {
   );
 }
 
-/** The first cells of the column, as they are in the file. Only those of CSV are read here. */
-function examples({ examples: texts = [] }) {
-  const shown = texts.map((text) => text || "(empty)").join(", ");
-  return texts.length === 0 ? [] : [element("span", { class: "example", title: shown }, shown)];
+/** The first cells of a column of CSV, or the range that a Parquet file states. Arrow is not read here. */
+function examples({ examples: texts = [], range }) {
+  const shown = range ? `${range[0]} to ${range[1]}` : texts.map((text) => text || "(empty)").join(", ");
+  return shown === "" ? [] : [element("span", { class: "example", title: shown }, shown)];
 }
 
 function typeCell({ format }, column, changed) {
