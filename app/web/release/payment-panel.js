@@ -73,7 +73,8 @@ export function showBudgets(budgets, payment) {
     ...FIELDS,
   });
   for (const name of TEXTS) form.elements[name].value = payment[name];
-  for (const name of ["looked", "chosen", "query"]) form.elements[name].closest(".field").classList.add("wide");
+  for (const name of ["description", "looked", "chosen", "query"])
+    form.elements[name].closest(".field").classList.add("wide");
   showChosen(payment);
 }
 
