@@ -2,8 +2,8 @@
 
     days left = the least, over both caps, of  remaining ÷ (what the last charges cost ÷ the days that they took)
 
-The last charges are those of 28 days. A younger budget has fewer days, and at least one. A budget with many charges has
-the days of the last hundred.
+The last charges are those of 28 days. A younger budget has fewer days, and at least seven: one release says
+little about a rate. A budget with many charges has the days of the last hundred.
 """
 
 from typing import NamedTuple
@@ -18,6 +18,7 @@ __all__ = ["Standing", "days_left", "standings"]
 
 _DAY = 86_400.0
 _DAYS = 28.0
+_LEAST_DAYS = 7.0
 _CHARGES = 100
 
 
@@ -54,13 +55,9 @@ def days_left(execute: Execute, sql: Statements, budget: Budget, at: str) -> flo
     recent = [row for row in rows if seconds_of(row[2]) > now - _DAYS * _DAY]
     if not recent:
         return None
-    begun = recent[-1][2] if len(recent) == _CHARGES else _made_at(execute, sql, budget)
-    days = min(max((now - seconds_of(begun)) / _DAY, 1.0), _DAYS)
+    made = [Entry(*row).at for row in execute(sql.entries_at(1), (budget.id, 1))]
+    begun = made[0] if made and len(recent) < _CHARGES else recent[-1][2]
+    days = min(max((now - seconds_of(begun)) / _DAY, _LEAST_DAYS), _DAYS)
     room = budget.limit.remaining(budget.spent)
     noise, threshold = sum(row[0] for row in recent), sum(row[1] for row in recent)
     return min(days * left / cost for left, cost in ((room.mu_squared, noise), (room.hazard, threshold)) if cost)
-
-
-def _made_at(execute: Execute, sql: Statements, budget: Budget) -> str:
-    (made,) = execute(sql.entries_at(1), (budget.id, 1))
-    return Entry(*made).at

@@ -54,7 +54,7 @@ def picture_budgets(browser: Browser, url: str) -> None:
         for path, body, week in (("/release", made, 45), ("/releases", elsewhere, 46)):
             headers = {"Idempotency-Key": f"web-2026-{week}"}
             platform.post(path, json=body, headers=headers).raise_for_status()
-    page = browser.new_context(viewport={"width": 1280, "height": 2170}, color_scheme="light").new_page()
+    page = browser.new_context(viewport={"width": 1280, "height": 2780}, color_scheme="light").new_page()
     page.goto(f"{url}/ledger?budget=web&times=2")
     page.locator("#verdict[aria-busy=false]").wait_for()
     page.screenshot(path=FIGURES / "budgets.png")

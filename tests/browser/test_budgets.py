@@ -217,7 +217,7 @@ def test_how_many_more_fit_comes_first_and_then_what_is_short(visit: Visit, plat
     page = look(visit, name)
     expect(page.locator("#outlook")).to_have_text("4 more releases like the last one fit.")
     expect(page.locator("#short")).to_be_empty()
-    expect(page.locator("#pace")).to_have_text("At the rate of the last 28 days it lasts for one more day.")
+    expect(page.locator("#pace")).to_have_text("At the rate of the last 28 days it lasts for 10 more days.")
 
     for number in range(4):
         platform.charge(name, f"{name}-then-{number}")

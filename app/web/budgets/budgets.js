@@ -204,12 +204,14 @@ function showNone() {
 /** Hide all budgets, so that nobody takes old numbers for current ones. */
 function showFailure(failure) {
   byId("budget").hidden = true;
+  byId("overview").hidden = true;
   byId("budgets").replaceChildren();
   byId("budgets-error").textContent = showLocked(byId("access"), failure) ? "" : errorsOf(failure)[0].detail;
 }
 
 function remember() {
-  history.replaceState(null, "", `?${linkOf(chosen, planning.isOwn() ? plan : linkedPlan(new URLSearchParams()))}`);
+  const proposed = { ...linkedPlan(new URLSearchParams()), times: plan.times }; // a proposal is not part of the link
+  history.replaceState(null, "", `?${linkOf(chosen, planning.isOwn() ? plan : proposed)}`);
 }
 
 function roundedUp(value) {

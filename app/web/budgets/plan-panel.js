@@ -40,7 +40,7 @@ export const linkedPlan = (query) => planOf(query, {});
  */
 export function wirePlan(plan, changed, planned) {
   const form = byId("plan");
-  const emptied = { ...plan, ...planOf(new URLSearchParams(), {}), columns: [] };
+  const emptied = { ...plan, ...planOf(new URLSearchParams(), {}), times: plan.times, columns: [] };
   let budget = null;
   let isOwn = !isBlank(plan);
   let asking = new AbortController();

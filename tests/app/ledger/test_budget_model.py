@@ -187,8 +187,9 @@ class Budgets(RuleBasedStateMachine):
     @precondition(lambda self: self.levels)
     @rule(data=st.data(), limit=st.sampled_from(LIMITS))
     def raise_or_lower(self, data: st.DataObject, limit: tuple[float, float]) -> None:
-        """Also of a period."""
-        self.put(data.draw(st.sampled_from(sorted(self.levels))), limit, {})
+        """Also of a period. Several changes that wait for the same budget: only one of them can be made."""
+        waiting = sorted({each.budget for each in self.requests.values() if each.state == "waiting"})
+        self.put(data.draw(st.sampled_from(waiting or sorted(self.levels))), limit, {})
 
     @precondition(lambda self: self.levels)
     @rule(data=st.data(), approval=RULES)
@@ -323,6 +324,8 @@ class Budgets(RuleBasedStateMachine):
         request.state = "refused" if not is_approved else "approved" if request.key else "done"
         if request.state == "done":
             self.change(request.budget, request.after)
+        if request.state == "approved" and request.key in self.unpaid and data.draw(st.booleans()):
+            self.pay(request.key)
 
     @precondition(lambda self: self.keys)
     @rule(data=st.data())

@@ -40,7 +40,7 @@ def room(ledger: Ledger, name: str = "web") -> float:
     ("charged", "at", "rate"),
     [
         ([0.0, 7.0, 14.0], 20.0, 3 / 20),  # younger than 28 days
-        ([0.0, 0.1], 0.2, 2.0),  # younger than a day
+        ([0.0, 0.1], 0.2, 2 / 7),  # younger than a week
         ([0.0, 7.0, 14.0, 21.0, 28.0], 40.0, 3 / 28),  # older: the last 28 days alone
         ([each / 10 for each in range(120)], 12.0, 100 / (12.0 - 2.0)),  # the last hundred alone
     ],
@@ -68,7 +68,7 @@ def test_each_cap_has_its_share_and_the_cap_that_is_full_first_decides(ledger: L
     assert found.mu_squared == pytest.approx(float(budget.spent.mu_squared / caps.mu_squared))
     assert found.hazard < found.mu_squared
     noise = cost_of(URLS).mu_squared + cost_of(GAUSSIAN).mu_squared
-    assert found.days_left == pytest.approx(2.0 * left.mu_squared / noise)
+    assert found.days_left == pytest.approx(7.0 * left.mu_squared / noise)
 
 
 def test_a_budget_without_charges_lately_and_a_renewed_one_have_no_end(ledger: Ledger) -> None:
