@@ -3,10 +3,10 @@
 import base64
 import json
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import pyarrow as pa
 from fastapi import Request
@@ -18,9 +18,9 @@ from app.errors import Busy
 from app.http.headers import content_disposition, preferred
 from app.http.problems.errors import NotAcceptable
 from app.http.services import services_of
-from app.http.workload import in_pool
+from app.http.workload import RequestWorkers, in_pool
 from app.ledger.releases import RecordedRelease
-from app.releases.asked import encoded
+from app.releases.asked import Signed, encoded
 from app.releases.recorded import with_contents
 from app.releases.schemas.release import TableRequest
 from app.releases.spool import SharedFile, chunks_of, digest_of, in_file_thread, mapped, overwrite, spool
@@ -29,6 +29,7 @@ from gsh.histogram.conversion import Layout, convert, convert_tables
 from gsh.histogram.file_formats import JSON, MEDIA_TYPES, ZIP, AnswerFormat, Format
 from gsh.histogram.formats import ANY_SIZE, CERTIFICATE, read_table
 from gsh.histogram.roles import Roles
+from gsh.proof.envelopes import statement_of
 
 __all__ = [
     "DIGEST_HEADER",
@@ -173,13 +174,18 @@ async def converted(
     try:
         notes, pool = release.notes, services_of(request).conversions
         stored_as, certificate = release.media_type or "", notes.certificate
+        texts, workers = (notes.layout, certificate, notes.contents), RequestWorkers(request, pool)
         if are_tables(release):
-            given = stored_as, into, notes.layout, certificate, table
-            await in_pool(request, pool, _convert_tables, *given, stored, target)
+            steps = workers.begin(_convert_tables, stored_as, into, *texts, table, stored, target)
         else:
             assert isinstance(into, str)
-            texts = notes.layout, certificate, notes.contents
-            await in_pool(request, pool, _convert, stored_as, into, *texts, stored, target)
+            steps = workers.begin(_convert, stored_as, into, *texts, stored, target)
+        try:
+            statement = await steps.facts()
+            sealed = None if statement is None else await services_of(request).signer.sealed(statement)
+            await steps.finish(Signed(sealed))
+        finally:
+            await steps.stop()
     except BaseException:
         await target.close()
         raise
@@ -216,11 +222,13 @@ def _convert_tables(
     into: str | Mapping[str, Format],
     layout: str,
     certificate: str,
+    contents: str,
     table: str | None,
     source: SharedFile,
     target: SharedFile,
-) -> None:
-    """In a worker: several tables from one file to the other, or one of them."""
+) -> Generator[bytes | None, Signed, None]:
+    """In a worker: several tables from one file to the other, or one of them, with a signature of what it yields."""
+    signed = yield statement_of(with_contents(certificate, contents))
     fields = json.loads(layout) if layout else {}
     layouts = {}
     if fields:
@@ -232,9 +240,8 @@ def _convert_tables(
     kind: AnswerFormat | Mapping[str, Format] = _FORMATS[into] if isinstance(into, str) else into
     with source as read, target as sink:
         is_json = stored == JSON
-        convert_tables(
-            mapped(read), "json" if is_json else "zip", kind, sink, layouts, fields.get("intervals"), only=table
-        )
+        form: Literal["json", "zip"] = "json" if is_json else "zip"
+        convert_tables(mapped(read), form, kind, sink, layouts, fields.get("intervals"), table, signed.signature)
 
 
 def without_answer(release: RecordedRelease) -> RecordedRelease:
@@ -254,18 +261,21 @@ def _convert(
     contents: str,
     source: SharedFile,
     target: SharedFile,
-) -> None:
-    """In a worker: from one file to the other."""
+) -> Generator[bytes | None, Signed, None]:
+    """In a worker: from one file to the other, with a signature of what it yields."""
+    said = with_contents(certificate, contents) if certificate else None
+    signed = yield None if said is None else statement_of(said)
     stored, into = _FORMATS[stored_as], _FORMATS[media_type]
     with source as read, target as sink:
         content = mapped(read)
         if stored == "json":
-            convert(content, stored, into, sink)
+            convert(content, stored, into, sink, signature=signed.signature)
             return
         fields = json.loads(layout) if layout else {}
         roles = _roles(fields, json.loads(certificate)) if fields else _roles_of_version_0_1(content)
-        text = encoded(with_contents(certificate, contents)) if certificate else None
-        convert(content, stored, into, sink, roles, fields.get("csv_types"), text, fields.get("intervals"))
+        text = None if said is None else encoded(said)
+        further = fields.get("csv_types"), text, fields.get("intervals"), signed.signature
+        convert(content, stored, into, sink, roles, *further)
 
 
 def _roles(fields: dict[str, Any], described: dict[str, Any]) -> Roles:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -39,6 +39,8 @@ __all__ = [
     "Drawn",
     "Outcome",
     "Posted",
+    "Sign",
+    "Signed",
     "drafted",
     "encoded",
     "in_table",
@@ -54,6 +56,14 @@ AfterCharge = Callable[[Lineage, int, str], bytes]
 its time."""
 Collect = Callable[[Ledger, RecordedRelease], Answer]
 """Reads a stored answer, in a thread."""
+Sign = Callable[[bytes], Awaitable[str | None]]
+"""Makes the signed envelope of a statement, as JSON; None if the service has no key."""
+
+
+class Signed(NamedTuple):
+    """What a worker waits for between its two steps: the signed envelope, if the service signs."""
+
+    signature: str | None
 
 
 @dataclass(frozen=True, slots=True)

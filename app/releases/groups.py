@@ -22,6 +22,7 @@ from app.releases.asked import (
     Asked,
     BudgetTerms,
     Drawn,
+    Sign,
     drafted,
     encoded,
     in_table,
@@ -39,7 +40,9 @@ from gsh.errors import TooManyGroups
 from gsh.histogram.entropy import operating_system
 from gsh.histogram.file_formats import JSON
 from gsh.histogram.groups import CheckedGroups, check_groups
+from gsh.histogram.json_answers import ending
 from gsh.histogram.roles import check_interval_columns
+from gsh.proof.envelopes import statement_of
 
 __all__ = ["PostedGroups"]
 
@@ -61,9 +64,14 @@ class _Released(NamedTuple):
     """The second step: the answer, which is empty for a dry run, the certificate and the contents as JSON."""
 
     answer: bytes
+    """Without its end: the certificate with the contents, and the signature."""
     release_id: str
     certificate: str
     contents: str = ""
+    shown: str = ""
+    """The certificate as it is in the answer."""
+    statement: bytes | None = None
+    """What is signed; None if no budget pays."""
 
 
 _Steps = StepsHere[_Read, _Released] | StepsInPool[_Read, _Released]
@@ -77,12 +85,14 @@ class PostedGroups:
         content: bytes,
         workers: RequestWorkers,
         bounds: Bounds,
+        sign: Sign,
         *,
         most_bytes: int,
         most_groups: int,
         is_paid: bool,
     ) -> None:
         self._content = content
+        self._sign = sign
         self._steps = _begun(content, workers, most_bytes, _Setting(bounds, most_groups, is_paid))
         self._meaning = b""
         self.stop = self._steps.stop
@@ -104,8 +114,10 @@ class PostedGroups:
         return (await self._steps.finish(_Decision(terms))).certificate
 
     async def draw(self, terms: BudgetTerms | None) -> Drawn:
-        answer, release_id, certificate, contents = await self._steps.finish(_Decision(terms))
-        return Drawn(Answer(JSON, lambda: [answer]), release_id, certificate, self._meaning, contents)
+        drawn = await self._steps.finish(_Decision(terms))
+        signature = None if drawn.statement is None else await self._sign(drawn.statement)
+        answer = Answer(JSON, lambda: [drawn.answer, ending(drawn.shown, signature)])
+        return Drawn(answer, drawn.release_id, drawn.certificate, self._meaning, drawn.contents)
 
     def collect(self, ledger: Ledger, release: RecordedRelease) -> Answer:
         stored = b"".join(ledger.content(release))
@@ -176,9 +188,10 @@ def _release(body: ReleaseRequest, setting: _Setting) -> Generator[_Read, _Decis
             contents[table.posted.name] = _write(table, body.intervals, answer)
             answer.write(b"}")
         answer.write(b"]")
-    shown = encoded(certificate.with_contents(contents))
-    answer.write(f',"certificate":{shown}}}'.encode())
-    return _Released(answer.getvalue(), draft.release_id, encoded(certificate), to_json(contents).decode())
+    said = certificate.with_contents(contents)
+    statement = None if decision.terms is None else statement_of(said)
+    texts = encoded(certificate), to_json(contents).decode(), encoded(said)
+    return _Released(answer.getvalue(), draft.release_id, *texts, statement)
 
 
 def _write(table: _Worked, level: float | None, answer: BytesIO) -> dict[str, Any]:

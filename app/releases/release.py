@@ -146,6 +146,7 @@ async def post_release(request: Request, body: _Content) -> Encoded:
         body,
         workers,
         bounds_of(request, client),
+        services.signer.sealed,
         most_bytes=services.settings.max_release_bytes,
         most_groups=services.settings.max_release_groups,
         is_paid=client.idempotency_key is not None,

@@ -99,7 +99,8 @@ async def release_uploaded_table(request: Request) -> Response:
     form = Form(request.scope, received(request.receive), settings.max_body_bytes)
     workers = RequestWorkers(request, services.release_workers)
     limits = Limits(settings.max_table_groups, settings.max_table_bytes)
-    posted = UploadedTables(form, workers, limits, bounds_of(request, client), settings.heavy_seconds)
+    bounds, sign = bounds_of(request, client), services.signer.sealed
+    posted = UploadedTables(form, workers, limits, bounds, sign, settings.heavy_seconds)
     try:
         outcome = await releases_of(request).make(posted, client)
         if posted.answer is None:

@@ -5,10 +5,10 @@ Sorting stalls nobody, and a table that is damaged on purpose damages only that 
 
 import json
 import pickle
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -23,6 +23,8 @@ from app.releases.asked import (
     Asked,
     BudgetTerms,
     Drawn,
+    Sign,
+    Signed,
     drafted,
     encoded,
     in_table,
@@ -51,10 +53,9 @@ from gsh.histogram.public_keys import POSTED
 from gsh.histogram.released_content import contents_of
 from gsh.histogram.roles import Roles, check_interval_columns
 from gsh.histogram.tables import CheckedTable, check_schema, check_table
+from gsh.proof.envelopes import statement_of
 
 __all__ = ["UploadedTables"]
-
-T = TypeVar("T")
 
 _MEMORY_OF_SMALL_FILES = 1024**3
 """To read a table a worker may take three times its limit, but not more than this and 64 times the upload."""
@@ -73,8 +74,11 @@ class _Request(NamedTuple):
 class UploadedTables:
     """The form of POST /release/table, and its answer in a file. The caller closes it."""
 
-    def __init__(self, form: Form, workers: RequestWorkers, limits: Limits, bounds: Bounds, seconds: float) -> None:
+    def __init__(
+        self, form: Form, workers: RequestWorkers, limits: Limits, bounds: Bounds, sign: Sign, seconds: float
+    ) -> None:
         self._form = form
+        self._sign = sign
         self._workers = workers
         self._limits = limits
         self._bounds = bounds
@@ -105,7 +109,12 @@ class UploadedTables:
 
     async def draw(self, terms: BudgetTerms | None) -> Drawn:
         answer = self._answer
-        drawn = await self._workers.run(_drawn, *self._given, terms, answer)
+        steps = self._workers.begin(_drawn, *self._given, terms, answer)
+        try:
+            statement = await steps.facts()
+            drawn = await steps.finish(Signed(None if statement is None else await self._sign(statement)))
+        finally:
+            await steps.stop()
         media_type, release_id, certificate, meaning, contents = drawn
         return Drawn(Answer(media_type, lambda: read_file(answer.file)), release_id, certificate, meaning, contents)
 
@@ -212,8 +221,8 @@ class _Worked(NamedTuple):
         """Draw the noise: the kept rows."""
         return self.table.release(operating_system, self.intervals).read_all()
 
-    def write(self, rows: pa.Table, certificate: str, sink: IO[bytes]) -> None:
-        write_table(self.kind, rows.to_reader(), certificate, sink, self.posted.name)
+    def write(self, rows: pa.Table, certificate: str, signature: str | None, sink: IO[bytes]) -> None:
+        write_table(self.kind, rows.to_reader(), certificate, sink, self.posted.name, signature)
 
 
 _Tables = Sequence[_Worked]
@@ -244,51 +253,56 @@ def _meant(body: TableRequest, tables: _Tables) -> bytes:
 
 def _drawn(
     packed: bytes, limits: Limits, uploads: Sequence[SharedFile], terms: BudgetTerms | None, answer: SharedFile
-) -> tuple[str, str, str, bytes, str]:
-    """In a worker: the kept rows, written to a file.
+) -> Generator[bytes | None, Signed, tuple[str, str, str, bytes, str]]:
+    """In a worker: the kept rows, written to a file, with a signature of what it yields; None if no budget pays.
 
     Its media type, the id and the certificate of the release, what the request means, and the contents.
     """
-
-    def draw(body: TableRequest, tables: _Tables) -> tuple[str, str, str, bytes, str]:
+    with _tables(packed, limits, uploads) as (body, tables):
         certificate = _certified(body, tables, terms)
         meaning = b"" if terms is None else _meant(body, tables)
         drawn = {table.posted.name: table.release() for table in tables}
         contents = contents_of(drawn, {table.posted.name: table.table.roles for table in tables}, body.intervals)
-        shown = encoded(certificate.with_contents(contents))
+        said = certificate.with_contents(contents)
+        shown, signed = encoded(said), (yield None if terms is None else statement_of(said))
         with answer as sink:
             if body.tables is None:
-                tables[0].write(drawn[""], shown, sink)
+                tables[0].write(drawn[""], shown, signed.signature, sink)
                 media_type = MEDIA_TYPES[tables[0].kind]
             else:
                 named = ((table.posted.name, table) for table in tables)
-                files = {name: (table.kind, partial(table.write, drawn[name], shown)) for name, table in named}
+                files = {
+                    name: (table.kind, partial(table.write, drawn[name], shown, signed.signature))
+                    for name, table in named
+                }
                 write_archive(sink, files, shown)
                 media_type = ZIP
         return media_type, certificate.release_id, encoded(certificate), meaning, json.dumps(contents)
 
-    return _with_tables(packed, limits, uploads, draw)
-
 
 def _meaning(packed: bytes, limits: Limits, uploads: Sequence[SharedFile]) -> bytes:
     """In a worker: the digest of what a request means."""
-    return _with_tables(packed, limits, uploads, _meant)
+    with _tables(packed, limits, uploads) as (body, tables):
+        return _meant(body, tables)
 
 
 def _certificate(packed: bytes, limits: Limits, uploads: Sequence[SharedFile], terms: BudgetTerms | None) -> str:
     """In a worker: all checks, and the certificate."""
-    return _with_tables(packed, limits, uploads, lambda body, tables: encoded(_certified(body, tables, terms)))
+    with _tables(packed, limits, uploads) as (body, tables):
+        return encoded(_certified(body, tables, terms))
 
 
-def _with_tables(
-    packed: bytes, limits: Limits, uploads: Sequence[SharedFile], work: Callable[[TableRequest, _Tables], T]
-) -> T:
-    """The result of work on tables that are all read and checked."""
+@contextmanager
+def _tables(
+    packed: bytes, limits: Limits, uploads: Sequence[SharedFile]
+) -> Iterator[tuple[TableRequest, list[_Worked]]]:
+    """A request, and its tables, which are all read and checked."""
     body, mechanisms = pickle.loads(packed)  # noqa: S301 - made by _read
     try:
         with ExitStack() as opened:
             sources = [mapped(opened.enter_context(upload)) for upload in uploads]
-            return work(body, _checked(body, mechanisms, sources, limits))
+            yield body, _checked(body, mechanisms, sources, limits)
+            return
     except MemoryError:
         pass
     # Outside of the handler, whose exception would keep the memory.

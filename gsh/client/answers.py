@@ -18,7 +18,7 @@ from gsh.client.decoding import Contradiction, understood
 from gsh.client.operations import Answer
 from gsh.documents import object_in
 from gsh.histogram.archives import read_archive
-from gsh.histogram.formats import CERTIFICATE, TABLE
+from gsh.histogram.formats import CERTIFICATE, TABLE, signature_in
 from gsh.histogram.roles import Roles, roles_in
 from gsh.library.groups import Groups, Numbers, answered_key
 from gsh.results.arrow_streams import read_stream
@@ -88,7 +88,8 @@ def release_of(answer: Answer, asked: Asked | None = None) -> Release:
 
 def _release(tables: Mapping[str, pa.Table], certificate: Certificate, answer: Answer) -> Release:
     replay = {"is_replayed": answer.is_replayed, "released_at": answer.released_at}
-    return Release(tables, certificate, **replay, budget_use=answer.budget_use)  # type: ignore[arg-type]
+    signature = next(filter(None, map(signature_in, tables.values())), None)
+    return Release(tables, certificate, signature, **replay, budget_use=answer.budget_use)  # type: ignore[arg-type]
 
 
 def is_archive(answer: Answer) -> bool:

@@ -3,6 +3,7 @@
 private/by_url.parquet              the rows of a table; Parquet and Arrow have the certificate in their metadata
 private/by_country_rest.parquet     the rests of a table, if they were asked for
 private/certificate.json            the certificate of the release
+private/certificate.json.sig.json   its signature, if a service released the tables
 private/plan.json                   the plan of all tables, whose digest is in the certificate
 
 The files are written to a hidden folder next to it, which then gets its name: one rename. A process that is killed
@@ -29,14 +30,16 @@ from gsh.errors import Error, InvalidParameter
 from gsh.events.tables import Plans
 from gsh.histogram.conversion import write_rows
 from gsh.histogram.file_formats import EXTENSIONS, Format
-from gsh.histogram.formats import ANY_SIZE, read_table
+from gsh.histogram.formats import ANY_SIZE, read_table, signature_in
 from gsh.histogram.roles import Roles, interval_columns
 from gsh.library.whole_files import sync
+from gsh.results.reading import SIGNATURE_ENDING
 from gsh.results.rest import numbers_of
 
 __all__ = ["FolderOutput"]
 
 _CERTIFICATE_FILE = "certificate.json"
+_SIGNATURE_FILE = f"{_CERTIFICATE_FILE}{SIGNATURE_ENDING}"
 _PLAN_FILE = "plan.json"
 _FORMATS = ("parquet", "arrow", "arrows", "csv")
 
@@ -95,7 +98,7 @@ class FolderOutput:
             names = {f"{stem}.{ending}" for stem in stems}
             if any((folder / name).is_file() for name in names):
                 break
-        return names | {_CERTIFICATE_FILE, _PLAN_FILE}
+        return names | {_CERTIFICATE_FILE, _SIGNATURE_FILE, _PLAN_FILE}
 
     def _refuse_link(self) -> None:
         if self.path.is_symlink():
@@ -152,7 +155,10 @@ class FolderOutput:
         ):
             columns = Roles(roles[name].keys, first, tuple(others))
             yield self._file(file), partial(_write_rows, table, columns, into, text, file)
-        for name, document in ((_PLAN_FILE, self._plans.to_json()), (_CERTIFICATE_FILE, certificate.to_dict())):
+        signature = next(filter(None, map(signature_in, tables.values())), None)
+        documents = {_PLAN_FILE: self._plans.to_json(), _CERTIFICATE_FILE: certificate.to_dict()}
+        documents |= {} if signature is None else {_SIGNATURE_FILE: json.loads(signature)}
+        for name, document in documents.items():
             yield name, partial(_write_json, document)
 
     def write(self, tables: Mapping[str, pa.Table], rests: Mapping[str, pa.Table], certificate: Certificate) -> None:

@@ -3,6 +3,7 @@
 private.parquet                     the rows; Parquet and Arrow have the certificate in their metadata
 private.parquet.plan.json           the plan, whose digest is in the certificate
 private.csv.certificate.json        the certificate, for CSV only
+private.csv.sig.json                its signature by the service that released it, for CSV only
 """
 
 import json
@@ -20,9 +21,10 @@ from gsh.events.tables import AnyPlan
 from gsh.histogram.conversion import write_rows
 from gsh.histogram.file_formats import EXTENSIONS, Format
 from gsh.histogram.formats import ANY_SIZE as _ANY_SIZE
-from gsh.histogram.formats import CERTIFICATE, metadata_of, read_table
+from gsh.histogram.formats import CERTIFICATE, metadata_of, read_table, signature_in
 from gsh.histogram.released_content import contents_of
 from gsh.library.whole_files import whole_files
+from gsh.results.reading import SIGNATURE_ENDING
 
 __all__ = ["Output", "certified_rows"]
 
@@ -38,6 +40,7 @@ class Output:
         self.format: Format = found
         self.plan_path = self.path.with_name(f"{self.path.name}.plan.json")
         self.certificate_path = self.path.with_name(f"{self.path.name}.certificate.json") if found == "csv" else None
+        self.signature_path = self.path.with_name(f"{self.path.name}{SIGNATURE_ENDING}") if found == "csv" else None
         self._overwrite = overwrite
         if not self.path.parent.is_dir():
             raise InvalidParameter("to", "must be in a folder that exists")
@@ -47,7 +50,7 @@ class Output:
 
         Without ``overwrite`` that is what a killed run of this plan has left, which is never the table.
         """
-        paths = [self.path, self.plan_path, *filter(None, [self.certificate_path])]
+        paths = [self.path, self.plan_path, *filter(None, [self.certificate_path, self.signature_path])]
         there = [path for path in paths if os.path.lexists(path)]
         is_rest = self.path not in there and _plan_digest(self.plan_path) == plan.digest
         if there and not (self._overwrite or is_rest):
@@ -74,6 +77,9 @@ class Output:
         documents = {self.plan_path: plan.to_json()}
         if self.certificate_path is not None:
             documents[self.certificate_path] = certificate.to_dict()
+        signature = signature_in(table)
+        if self.signature_path is not None and signature is not None:
+            documents[self.signature_path] = json.loads(signature)
         try:
             with whole_files([*documents, self.path], replaced) as (*files, sink):
                 for file, document in zip(files, documents.values(), strict=True):

@@ -19,7 +19,7 @@ from gsh.histogram.archives import Tables, read_archive, write_archive
 from gsh.histogram.arrays import Numbers
 from gsh.histogram.csv_format import CsvType
 from gsh.histogram.file_formats import AnswerFormat, Format
-from gsh.histogram.formats import ANY_SIZE, CERTIFICATE, read_table, write_table
+from gsh.histogram.formats import ANY_SIZE, CERTIFICATE, read_table, signature_in, write_table
 from gsh.histogram.json_answers import Answer, read_json, read_json_tables, write_json, write_json_tables
 from gsh.histogram.keys.columns import decoded, key_of, plain
 from gsh.histogram.keys.types import is_text
@@ -39,12 +39,13 @@ def convert(
     csv_types: Mapping[str, CsvType] | None = None,
     certificate: str | None = None,
     level: float | None = None,
+    signature: str | None = None,
 ) -> None:
     """Write a stored answer in another format.
 
     A table needs the roles of its columns. ``csv_types`` are those of the key columns of a CSV table; without them they
     are strings. ``certificate`` stands in for that of CSV, which has none. ``level`` is that of a table's intervals, if
-    it has any.
+    it has any. ``signature`` is the signed envelope of the certificate, for the formats that have a place for it.
     """
     if stored == into:
         sink.write(source)
@@ -57,9 +58,9 @@ def convert(
         raise ValueError("the roles of the columns of a table must be given")
     certificate = answer.certificate if answer.certificate is not None else certificate
     if into == "json":
-        write_json(answer, certificate, sink)
+        write_json(answer, certificate, sink, signature=signature)
     else:
-        _write_table(answer, certificate, into, sink)
+        _write_table(answer, certificate, into, sink, signature=signature)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ def convert_tables(
     layouts: Mapping[str, Layout],
     level: float | None = None,
     only: str | None = None,
+    signature: str | None = None,
 ) -> None:
     """Write a stored answer of several tables in another form: all of them as JSON or as an archive, or one of them.
 
@@ -101,28 +103,33 @@ def convert_tables(
         }
     if isinstance(into, Mapping):
         writers: Tables = {
-            name: (into[name], partial(_write_table, table, certificate, into[name], name=name))
+            name: (into[name], partial(_write_table, table, certificate, into[name], name=name, signature=signature))
             for name, table in tables.items()
         }
         write_archive(sink, writers, certificate)
     elif only is None:
-        write_json_tables(tables, certificate, sink)
+        write_json_tables(tables, certificate, sink, signature)
     elif into == "json":
-        write_json(tables[only], certificate, sink, only)
+        write_json(tables[only], certificate, sink, only, signature)
     else:
-        _write_table(tables[only], certificate, into, sink, name=only)
+        _write_table(tables[only], certificate, into, sink, only, signature)
 
 
 def write_rows(
-    table: pa.Table, roles: Roles, into: Format, certificate: str | None, sink: IO[bytes], name: str = ""
+    table: pa.Table,
+    roles: Roles,
+    into: Format,
+    certificate: str | None,
+    sink: IO[bytes],
+    name: str = "",
 ) -> None:
     """Write a private table in canonical form: the values of its rows, and nothing else that its memory holds.
 
-    ``name`` is that of the table, if it is one of several.
+    ``name`` is that of the table, if it is one of several. A signature in its metadata stays.
     """
     numbers = [_numbers(plain(table[column])) for column in (roles.count, *roles.values)]
     answer = Answer(roles, [table[column] for column in roles.keys], numbers, certificate)
-    _write_table(answer, certificate, into, sink, name)
+    _write_table(answer, certificate, into, sink, name, signature_in(table))
 
 
 def _read_table(
@@ -153,13 +160,21 @@ def _numbers(column: pa.Array) -> Numbers:
     return column.to_numpy()  # type: ignore[no-any-return]
 
 
-def _write_table(answer: Answer, certificate: str | None, into: Format, sink: IO[bytes], name: str = "") -> None:
+def _write_table(
+    answer: Answer,
+    certificate: str | None,
+    into: Format,
+    sink: IO[bytes],
+    name: str = "",
+    signature: str | None = None,
+) -> None:
     columns = [_storable(column) for column in answer.keys] if into == "parquet" else answer.keys
     keys = [key_of(column, pa.field("", column.type), "") for column in columns]
     every = np.arange(len(answer.numbers[0]), dtype=np.int32)
     numbers = (answer.roles.count, *answer.roles.values)
     further = {} if answer.level is None else dict(zip(interval_columns(numbers), answer.intervals, strict=True))
-    write_table(into, rows_of(answer.roles, keys, every, answer.numbers, further), certificate, sink, name)
+    rows = rows_of(answer.roles, keys, every, answer.numbers, further)
+    write_table(into, rows, certificate, sink, name, signature)
 
 
 def _storable(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -28,6 +28,7 @@ __all__ = [
     "format_of",
     "metadata_of",
     "read_table",
+    "signature_in",
     "stream_batches",
     "stream_in",
     "write_table",
@@ -119,6 +120,12 @@ def metadata_of(certificate: str | None, name: str = "", signature: str | None =
     """The metadata of a table: its certificate, its name if it is one of several, and the signature if there is one."""
     found = ({} if certificate is None else {CERTIFICATE: certificate}) | ({TABLE: name} if name else {})
     return found | ({} if signature is None else {SIGNATURE: signature})
+
+
+def signature_in(table: pa.Table) -> str | None:
+    """The signed envelope in the metadata of a table, if there is one."""
+    found = (table.schema.metadata or {}).get(SIGNATURE.encode())
+    return None if found is None else found.decode(errors="replace")
 
 
 def write_table(

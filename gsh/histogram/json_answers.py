@@ -31,6 +31,7 @@ from gsh.histogram.texts import texts_of
 
 __all__ = [
     "Answer",
+    "ending",
     "key_columns",
     "key_names",
     "read_json",
@@ -117,14 +118,21 @@ def key_names(parts: int, values: Iterable[str], *, has_intervals: bool) -> tupl
     return tuple(names)
 
 
-def write_json(answer: Answer, certificate: str | None, sink: IO[bytes], name: str = "") -> None:
-    """An answer as JSON, in one form. ``name`` is that of the table, if it is one of several."""
+def write_json(
+    answer: Answer, certificate: str | None, sink: IO[bytes], name: str = "", signature: str | None = None
+) -> None:
+    """An answer as JSON, in one form. ``name`` is that of the table, if it is one of several.
+
+    ``signature`` is the signed envelope of the certificate.
+    """
     sink.write(b"{")
     _write_members(answer, sink, name)
-    _write_certificate(certificate, sink)
+    sink.write(ending(certificate, signature))
 
 
-def write_json_tables(tables: Mapping[str, Answer], certificate: str | None, sink: IO[bytes]) -> None:
+def write_json_tables(
+    tables: Mapping[str, Answer], certificate: str | None, sink: IO[bytes], signature: str | None = None
+) -> None:
     """The same for several tables."""
     sink.write(b'{"tables":[')
     for place, (name, answer) in enumerate(tables.items()):
@@ -132,7 +140,7 @@ def write_json_tables(tables: Mapping[str, Answer], certificate: str | None, sin
         _write_members(answer, sink, name)
         sink.write(b"}")
     sink.write(b"]")
-    _write_certificate(certificate, sink)
+    sink.write(ending(certificate, signature))
 
 
 def _write_members(answer: Answer, sink: IO[bytes], name: str) -> None:
@@ -145,8 +153,10 @@ def _write_members(answer: Answer, sink: IO[bytes], name: str) -> None:
         _write_intervals(answer, answer.level, sink)
 
 
-def _write_certificate(certificate: str | None, sink: IO[bytes]) -> None:
-    sink.write(f',"certificate":{"null" if certificate is None else certificate}}}'.encode())
+def ending(certificate: str | None, signature: str | None = None) -> bytes:
+    """The end of an answer: its certificate, and the signed envelope of that, if there is one."""
+    signed = "" if signature is None else f',"signature":{signature}'
+    return f',"certificate":{"null" if certificate is None else certificate}{signed}}}'.encode()
 
 
 def write_groups(

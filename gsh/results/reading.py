@@ -29,10 +29,10 @@ from gsh.histogram.file_formats import EXTENSIONS
 from gsh.histogram.formats import (
     CERTIFICATE,
     MOST_SCHEMA_BYTES,
-    SIGNATURE,
     TABLE,
     format_of,
     metadata_of,
+    signature_in,
     stream_in,
 )
 from gsh.histogram.roles import Roles, roles_in
@@ -328,9 +328,7 @@ class _Reader:
     def _taken(self, table: pa.Table | None, name: str) -> pa.Table:
         if table is None:
             raise FileError(name, _MUST_BE)
-        inside = (table.schema.metadata or {}).get(SIGNATURE.encode())
-        if self.signature is None and inside is not None:
-            self.signature = inside.decode(errors="replace")
+        self.signature = self.signature or signature_in(table)
         self.taken += table.nbytes
         if self.left < 0:
             raise self.too_large(name)

@@ -345,6 +345,46 @@ _INTERVALS: dict[str, Any] = {
 }
 
 
+class SignatureOut(Strict):
+    """A signature and its key."""
+
+    keyid: str = Field(
+        title="Key", description="The id of the key.", examples=["kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"]
+    )
+    sig: str = Field(title="Signature", description="64 bytes (Ed25519) as base64.", examples=["Jas9cS9AaPOq…"])
+
+
+class EnvelopeOut(Strict):
+    """A signed certificate: an in-toto statement in a DSSE envelope."""
+
+    payloadType: str = Field(  # noqa: N815 - the name of the standard
+        title="Type", description="Always that of an in-toto statement.", examples=["application/vnd.in-toto+json"]
+    )
+    payload: str = Field(
+        title="Statement",
+        description="The statement as base64: its predicate is the certificate, its subject the digests of the rows.",
+        examples=["eyJfdHlwZSI6Imh0dHBzOi8v…"],
+    )
+    signatures: list[SignatureOut] = Field(
+        title="Signatures",
+        description="The signature of the service.",
+        examples=[[{"keyid": "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k", "sig": "Jas9cS9AaPOq…"}]],
+    )
+
+
+_SIGNATURE: dict[str, Any] = {
+    "title": "Signature",
+    "description": "The certificate, signed by the service. Absent if no budget paid, or if the service has no key.",
+    "examples": [
+        {
+            "payloadType": "application/vnd.in-toto+json",
+            "payload": "eyJfdHlwZSI6Imh0dHBzOi8v…",
+            "signatures": [{"keyid": "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k", "sig": "Jas9cS9AaPOq…"}],
+        }
+    ],
+}
+
+
 class ReleaseAnswer(Strict):
     """What may be published, and what it costs."""
 
@@ -355,6 +395,7 @@ class ReleaseAnswer(Strict):
         description="The certified privacy of this release. It does not depend on the data.",
         examples=[CERTIFICATE_EXAMPLE | {"idempotency_key": None, "budget": None}],
     )
+    signature: OrAbsent[EnvelopeOut] = Field(**_SIGNATURE)
 
 
 class TableOut(Strict):
@@ -378,6 +419,7 @@ class TablesAnswer(Strict):
         description="The certified privacy of all tables together. It does not depend on the data.",
         examples=[TABLES_CERTIFICATE_EXAMPLE | {"idempotency_key": None, "budget": None}],
     )
+    signature: OrAbsent[EnvelopeOut] = Field(**_SIGNATURE)
 
 
 class TableAnswer(TableOut):
@@ -388,6 +430,7 @@ class TableAnswer(TableOut):
         description="The certified privacy of all tables of the release together. It does not depend on the data.",
         examples=[TABLES_CERTIFICATE_EXAMPLE | {"idempotency_key": None, "budget": None}],
     )
+    signature: OrAbsent[EnvelopeOut] = Field(**_SIGNATURE)
 
 
 class DryBudget(Strict):

@@ -2,9 +2,12 @@
 
 import json
 from contextlib import ExitStack, suppress
+from io import BytesIO
 from pathlib import Path
 
 import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import gsh
@@ -13,6 +16,7 @@ from gsh.histogram.file_formats import MEDIA_TYPES
 from tests.app.budgets.test_budgets import Bank
 from tests.app.client import problem_errors
 from tests.app.releases.test_tables import post_json
+from tests.gsh.histogram.uploads import as_bytes
 
 ENDINGS = {"parquet": "parquet", "arrow": "arrows", "arrow_file": "arrow", "csv": "csv", "json": "json"}
 BODY = {
@@ -40,17 +44,17 @@ def test_every_format_of_an_answer_is_verified(bank: Bank, tmp_path: Path, furth
         bank.request("POST", "/release", json=BODY | further, headers={"idempotency-key": "first"}).status_code == 200
     )
     keys = bank.get("/.well-known/gsh-keys.json").json()
-    envelope = bank.get("/releases/first/certificate?signed=true").text
-    certificate = bank.get("/releases/first/certificate").text
 
     for kind, ending in ENDINGS.items():
         path = tmp_path / f"private.{ending}"
         path.write_bytes(bank.get("/releases/first/answer", headers={"accept": MEDIA_TYPES[kind]}).content)  # type: ignore[index]
-        path.with_name(f"{path.name}.sig.json").write_text(envelope)
-        path.with_name(f"{path.name}.certificate.json").write_text(certificate)
+        beside = [path]
+        if kind == "csv":  # all others have both inside
+            beside += [path.with_name(f"{path.name}.sig.json"), path.with_name(f"{path.name}.certificate.json")]
+            beside[1].write_text(bank.get("/releases/first/certificate?signed=true").text)
+            beside[2].write_text(bank.get("/releases/first/certificate").text)
         found = gsh.verify(path, keys=keys)
         assert (found.state, found.faults) == ("verified", ()), kind
-        beside = [path, path.with_name(f"{path.name}.sig.json"), path.with_name(f"{path.name}.certificate.json")]
         assert json.loads(posted(bank, beside).content) == found.to_dict() | {"file": path.name}
 
     changed = json.loads((tmp_path / "private.json").read_text())
@@ -64,10 +68,15 @@ def test_an_archive_of_tables_is_verified(bank: Bank, tmp_path: Path) -> None:
     assert post_json(bank, "first", budget="web").status_code == 200
     path = tmp_path / "private.zip"
     path.write_bytes(bank.get("/releases/first/answer", headers={"accept": "application/zip"}).content)
-    path.with_name("private.zip.sig.json").write_text(bank.get("/releases/first/certificate?signed=true").text)
 
-    assert gsh.verify(path, keys=bank.get("/.well-known/gsh-keys.json").json()).faults == ()
-    assert posted(bank, [path, path.with_name("private.zip.sig.json")]).json()["state"] == "verified"
+    assert gsh.verify(path, keys=bank.get("/.well-known/gsh-keys.json").json()).state == "verified"
+    assert posted(bank, [path]).json()["state"] == "verified"
+    one = tmp_path / "by_url.arrow"
+    name = bank.get("/releases/first/certificate").json()["tables"][0]["name"]
+    one.write_bytes(
+        bank.get(f"/releases/first/answer?table={name}", headers={"accept": MEDIA_TYPES["arrow_file"]}).content
+    )
+    assert posted(bank, [one]).json()["state"] == "verified"
     bank.app.state.services.close_pools()
 
 
@@ -76,9 +85,11 @@ def folder(bank: Bank, tmp_path: Path) -> Path:
     """A released Parquet file with its signature next to it."""
     assert bank.request("POST", "/release", json=BODY, headers={"idempotency-key": "first"}).status_code == 200
     content = bank.get("/releases/first/answer", headers={"accept": MEDIA_TYPES["parquet"]}).content
-    (tmp_path / "private.parquet").write_bytes(content)
-    signature = bank.get("/releases/first/certificate?signed=true").text
-    (tmp_path / "private.parquet.sig.json").write_text(signature)
+    table = pq.read_table(BytesIO(content))
+    metadata = dict(table.schema.metadata)
+    signature = metadata.pop(b"gsh.signature")
+    pq.write_table(table.replace_schema_metadata(metadata), tmp_path / "private.parquet")
+    (tmp_path / "private.parquet.sig.json").write_bytes(signature)
     return tmp_path
 
 
@@ -141,4 +152,22 @@ def test_releases_do_not_wait_for_files(bank: Bank, folder: Path) -> None:
         again = BODY | {"groups": {"keys": ["k" * 20_000], "counts": [90_000]}}  # in a worker
         answer = bank.request("POST", "/release", json=again, headers={"idempotency-key": "second"})
         assert answer.status_code == 200
+    bank.app.state.services.close_pools()
+
+
+def test_an_uploaded_table_comes_back_signed_if_a_budget_paid(bank: Bank, tmp_path: Path) -> None:
+    request = {"mechanism": BODY["mechanism"], "count_column": "count", "key_columns": ["url"]}
+    table = as_bytes("parquet", pa.table({"url": ["a", "b"], "count": [90_000, 3]}))
+
+    def state(paid: dict[str, str], key: dict[str, str]) -> str:
+        files = {"request": (None, json.dumps(request | paid), "application/json"), "table": ("t.parquet", table)}
+        answer = bank.request("POST", "/release/table", files=files, headers=key)
+        assert answer.status_code == 200, answer.text
+        (tmp_path / "private.parquet").write_bytes(answer.content)
+        found: str = posted(bank, [tmp_path / "private.parquet"]).json()["state"]
+        return found
+
+    assert state({"budget": "web"}, {"idempotency-key": "first"}) == "verified"
+    assert state({"budget": "web"}, {"idempotency-key": "first"}) == "verified"  # a replay
+    assert state({}, {}) == "unsigned"
     bank.app.state.services.close_pools()

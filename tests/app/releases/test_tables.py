@@ -353,7 +353,8 @@ def test_a_stored_archive_is_given_as_it_is_as_json_or_table_by_table(bank: Bank
     csv = answer(bank, "?table=by_url", "text/csv").text.splitlines()
     assert (csv[0], len(csv)) == ("url,users,users_low,users_estimate,users_high", 3)
     named = answer(bank, "?table=by_url", "application/json").json()
-    assert named == as_json["tables"][0] | {"name": "by_url", "certificate": certificate}
+    both = {"certificate": certificate, "signature": as_json["signature"]}
+    assert named == as_json["tables"][0] | {"name": "by_url"} | both
     assert named["groups"]["keys"] == ["a", "b"]
     for unknown in ("by_city", "", "by_url.arrows"):
         errors = problem_errors(answer(bank, f"?table={unknown}"), 422, "invalid-request")
@@ -368,7 +369,7 @@ def test_a_stored_json_release_is_given_as_an_archive_or_table_by_table(bank: Ba
     assert certificate == made.json()["certificate"]
     assert {name: len(table) for name, table in tables.items()} == {"by_url.parquet": 2, "by_country.parquet": 3}
     assert answer(bank, "?table=by_country", "text/csv").text.startswith("key,count\nDE,")
-    expected = made.json()["tables"][1] | {"certificate": certificate}
+    expected = made.json()["tables"][1] | {"certificate": certificate, "signature": made.json()["signature"]}
     named = answer(bank, "?table=by_country")
     assert named.json() == expected
     assert TableAnswer.model_validate_json(named.content).name == "by_country"
