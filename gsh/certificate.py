@@ -92,7 +92,8 @@ class Certificate(Document):
     """The histograms over the users from which bounds were chosen, and what was fixed before. Absent without them."""
     budget: Document | None
     """The budget that paid; None if nothing keeps count of the release."""
-    unprotected: tuple[str, ...]
+    unprotected: tuple[str, ...] | None
+    """What the caller chose by looking at the data. Empty: nothing. None: nobody said."""
     trust_model: str
     release_type: str
     record: Document | None
@@ -242,7 +243,7 @@ def certificate(
     *,
     epsilon: Real | None = None,
     delta: Real | None = None,
-    unprotected: Sequence[str] = (),
+    unprotected: Sequence[str] | None = None,
     privacy_unit: str = "user",
     enforced_by: EnforcedBy = "caller",
     plan_digest: str | None = None,
@@ -254,9 +255,10 @@ def certificate(
     """What one release by the mechanism promises that the library makes.
 
     Several tables that are released together are given by their names. ``epsilon`` or ``delta`` chooses the stated
-    point of the privacy curve. ``unprotected`` says what was chosen by looking at the data. ``enforced_by`` and
-    ``plan_digest`` say what made sure that no user exceeds the bounds, ``roles`` which columns the tables have,
-    ``meanings`` what they add up, ``noise`` how it is drawn, and ``survey`` from which histograms bounds were chosen.
+    point of the privacy curve. ``unprotected`` says what was chosen by looking at the data; it is empty if nothing was,
+    and None if nobody says. ``enforced_by`` and ``plan_digest`` say what made sure that no user exceeds the bounds,
+    ``roles`` which columns the tables have, ``meanings`` what they add up, ``noise`` how it is drawn, and ``survey``
+    from which histograms bounds were chosen.
     """
     if not isinstance(privacy_unit, str) or not 0 < len(privacy_unit) <= _LONGEST_CHOICE:
         raise InvalidParameter("privacy_unit", f"must be a text of 1 to {_LONGEST_CHOICE} characters")
@@ -287,7 +289,7 @@ def certificate_of(
     *,
     epsilon: float | None,
     delta: float | None,
-    unprotected: Sequence[str],
+    unprotected: Sequence[str] | None,
     enforced_by: EnforcedBy,
     plan_digest: str | None,
     trust_model: str,
@@ -335,7 +337,7 @@ def certificate_of(
                 "curve": _curve(release),
                 **({} if survey is None else {"survey": survey.to_json()}),
                 "budget": None,
-                "unprotected": list(unprotected),
+                "unprotected": None if unprotected is None else list(unprotected),
                 "trust_model": trust_model,
                 "release_type": words.RELEASE_TYPE,
                 "record": None,
@@ -455,7 +457,9 @@ def _column(name: str, lower: float, upper: float, cap: int | None, meaning: Mea
     return {"name": name, "lower": lower, "upper": upper} | ({} if cap is None else {"groups": cap}) | said
 
 
-def _choices(unprotected: Sequence[str]) -> list[str]:
+def _choices(unprotected: Sequence[str] | None) -> list[str] | None:
+    if unprotected is None:
+        return None
     choices = list(unprotected)
     if len(choices) > _MOST_CHOICES or not all(0 < len(text) <= _LONGEST_CHOICE for text in choices):
         raise InvalidParameter("unprotected", "must be at most 16 texts of 1 to 200 characters")

@@ -192,7 +192,7 @@ def charge(
     """
     released = options.release_of(mechanism, c_u, tau, tau_star, sigma)
     stated = {"epsilon": epsilon, "delta": delta, "description": description, "labels": labels}
-    stated |= {"unprotected": unprotected}
+    stated |= {"unprotected": options.unprotected_of(unprotected)}
     given: Any = {name: value for name, value in stated.items() if value is not None}
     with connected(*place_of(context, service, key_file), retries) as client:
         made = client.budgets.charge(name, released, once=once, period=period, **given)

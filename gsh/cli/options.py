@@ -241,10 +241,23 @@ CsvTypes: TypeAlias = Annotated[
         "counts int64 and other numbers float64 if it is not said. Repeatable.",
     ),
 ]
+
+
 Unprotected: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--unprotected", metavar="TEXT", help="What you chose by looking at the data. Repeatable."),
+    typer.Option(
+        "--unprotected",
+        metavar="TEXT",
+        help="What you chose by looking at the data, or: nothing. Repeatable.",
+    ),
 ]
+
+
+def unprotected_of(texts: list[str] | None) -> list[str] | None:
+    """What --unprotected says: None if nobody says, and an empty list if it is nothing."""
+    return [] if texts == ["nothing"] else texts
+
+
 PaidBy: TypeAlias = Annotated[
     str | None, typer.Option("--budget", metavar="ID", help="The budget of the service that pays for it.")
 ]

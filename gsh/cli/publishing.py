@@ -162,7 +162,7 @@ def publish(
         arguments |= {"mechanism_of": mechanism_of}
         if mechanism is not None:
             arguments["mechanism"] = options.mechanism_of(mechanism, None, None, None, None)
-        arguments |= {"privacy_unit": unit, "unprotected": unprotected or ()}
+        arguments |= {"privacy_unit": unit, "unprotected": options.unprotected_of(unprotected)}
         arguments |= {"expected_users": expected_users, "survey": options.survey_part(survey_share)}
     arguments |= {"to": output, "overwrite": force}
     with ExitStack() as stack:

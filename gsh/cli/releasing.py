@@ -107,7 +107,7 @@ def release(
     into = None if output == PIPE and output_format is None else format_named(output, output_format, "--format")
     needs_file = certificate is None and once is None
     _check_place(needs_file and into == "csv")
-    stated = {"epsilon": epsilon, "delta": delta, "unprotected": unprotected or []}
+    stated = {"epsilon": epsilon, "delta": delta, "unprotected": options.unprotected_of(unprotected)}
     public = None if public_keys is None else _listed(public_keys, roles.keys, declared, is_here=is_here)
     paid = {
         "public_keys": public,
@@ -150,7 +150,20 @@ def release(
         if certificate is not None:
             with written(certificate, force=force) as file:
                 file.write(json.dumps(promise, indent=2, ensure_ascii=False).encode() + b"\n")
+        if into == "csv" and output != PIPE:
+            _write_signature(private, output, force=force)
     _report(output, len(private), promise, replay, as_json=as_json)
+
+
+def _write_signature(private: "pa.Table", output: str, *, force: bool) -> None:
+    """What the service has signed, next to a file without a place for it."""
+    from gsh.histogram.formats import signature_in  # noqa: PLC0415 - loads pyarrow
+    from gsh.results.reading import SIGNATURE_ENDING  # noqa: PLC0415
+
+    signature = signature_in(private)
+    if signature is not None:
+        with written(f"{output}{SIGNATURE_ENDING}", force=force) as file:
+            file.write(signature.encode() + b"\n")
 
 
 def _repeated(earlier: str | None, table: str | None, given: Any, place: Any) -> "AnyMechanism":

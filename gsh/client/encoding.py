@@ -207,8 +207,8 @@ class ReleaseOptions(TypedDict, total=False):
     delta: Real | None
     description: str
     labels: Sequence[str]
-    unprotected: Sequence[str]
-    """What you chose by looking at the data. The certificate repeats it."""
+    unprotected: Sequence[str] | None
+    """What you chose by looking at the data; an empty list: nothing. The certificate repeats it."""
     provenance: Provenance | Mapping[str, Any] | None
     survey: SurveyStatement | None
     """The survey from which the bounds were chosen. A calibration after a survey brings its own."""

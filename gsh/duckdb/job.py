@@ -32,7 +32,7 @@ class Job:
     events: Events
     payer: Payer | None
     privacy_unit: str | None
-    unprotected: Sequence[str]
+    unprotected: Sequence[str] | None
     connection: duckdb.DuckDBPyConnection | None
     memory_limit: str | None
     threads: int | None
@@ -75,11 +75,12 @@ class Job:
         """The arguments of a release that the budget pays for."""
         assert self.payer is not None
         provenance = {"enforced_by": _ENGINE, "plan_digest": plan.digest, "plan": plan.to_json()}
-        return {**stated, **self.payer.paid, "provenance": provenance, "unprotected": list(self.unprotected)}
+        return {**stated, **self.payer.paid, "provenance": provenance, "unprotected": self.unprotected}
 
-    def check_same(self, *, mechanism: bool, unprotected: Sequence[str]) -> None:
+    def check_same(self, *, mechanism: bool, unprotected: Sequence[str] | None) -> None:
         """Refuse the name of an earlier release that was made with something else."""
-        for name, is_same in (("mechanism", mechanism), ("unprotected", list(unprotected) == list(self.unprotected))):
+        is_as_said = list(unprotected or ()) == list(self.unprotected or ())
+        for name, is_same in (("mechanism", mechanism), ("unprotected", is_as_said)):
             if not is_same:
                 detail = f"must be a new name: the release that has it was made with another {name}"
                 raise InvalidParameter("once", detail)

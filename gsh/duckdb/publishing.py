@@ -73,7 +73,7 @@ def publish(
     description: str = "",
     labels: Sequence[str] = (),
     privacy_unit: str | None = None,
-    unprotected: Sequence[str] = (),
+    unprotected: Sequence[str] | None = None,
     to: str | os.PathLike[str] | None = None,
     format: str = "parquet",  # noqa: A002 - the word for it
     rest: bool | Mapping[str, str] = False,
@@ -126,7 +126,7 @@ def publish(
     """
     job = Job(
         events=data,
-        unprotected=texts("unprotected", unprotected),
+        unprotected=None if unprotected is None else texts("unprotected", unprotected),
         payer=payer_of(service, budget, once, period, description, labels, privacy_unit),
         privacy_unit=privacy_unit,
         connection=connection,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from gsh.accounting.calibration.after_survey import SurveyShare
-from gsh.arguments import Integer, Real, text, texts
+from gsh.arguments import Integer, Real, text
 from gsh.duckdb.aggregates import Query, answered
 from gsh.duckdb.files import local_files
 from gsh.duckdb.job import Job, reporter
@@ -105,7 +105,7 @@ def survey(
         events=data,
         payer=payer_of(service, budget, once, period, description, labels, privacy_unit),
         privacy_unit=privacy_unit,
-        unprotected=texts("unprotected", ()),
+        unprotected=None,
         connection=connection,
         memory_limit=memory_limit,
         threads=threads,

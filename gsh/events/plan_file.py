@@ -153,7 +153,7 @@ delta = {delta}
 # budget = "web"              # a budget of the service; then also: gsh publish --service URL --once NAME
 # survey = 0.01               # its part of the noise, for c_u = "survey" and sums.x = "survey"
 # releases = 52               # in place of epsilon and delta: so many equal releases fit the rest of the budget
-# unprotected = ["c_u chosen from a preview"]
+# unprotected = ["c_u chosen from a preview"]   # [] says that nothing was chosen by looking at the data
 # rest = true                 # also write <table>_rest: what groups have beyond their published children
 {types}"""
 _TYPES = '# types = { day = "date" }     # columns of texts (CSV, JSON) are texts, unless you say otherwise\n'

@@ -65,8 +65,8 @@ class Keeper(Protocol):
 class ByService:
     """The service charges the budget once, and erases the seed with the commit."""
 
-    def __init__(self, payer: Payer, unprotected: Sequence[str] = ()) -> None:
-        self._payer, self._unprotected = payer, list(unprotected)
+    def __init__(self, payer: Payer, unprotected: Sequence[str] | None = None) -> None:
+        self._payer, self._unprotected = payer, unprotected
 
     def open(self, plan: AnyPlan, terms: Terms) -> Opening:
         opened = self._payer.service.releases.open(
@@ -102,7 +102,7 @@ class ByFile:
     The commit is the certificate: it appears in the folder of the attempt, and then the seed goes.
     """
 
-    def __init__(self, place: Place, privacy_unit: str = "user", unprotected: Sequence[str] = ()) -> None:
+    def __init__(self, place: Place, privacy_unit: str = "user", unprotected: Sequence[str] | None = None) -> None:
         if not place.is_local:
             raise InvalidParameter("service", "must be given, or else the output must be on a local file system")
         self._place, self._file = place, f"{place.staging}/{SEED_FILE}"

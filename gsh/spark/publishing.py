@@ -93,7 +93,7 @@ def publish(
     description: str = "",
     labels: Sequence[str] = (),
     privacy_unit: str | None = None,
-    unprotected: Sequence[str] = (),
+    unprotected: Sequence[str] | None = None,
     to: str | os.PathLike[str],
     names: Mapping[str, str] | None = None,
     partitions: Integer = 200,
@@ -116,7 +116,7 @@ def publish(
     ``c_u="survey"`` and the like leave bounds to a survey in the same release: the events are then read twice.
     """
     check_frame(data)
-    unprotected = texts("unprotected", unprotected)
+    unprotected = None if unprotected is None else texts("unprotected", unprotected)
     payer = payer_of(service, budget, once, period, description, labels, privacy_unit)
     folders = tuple(tables) if isinstance(tables, Mapping) else ("",)
     keeper: Keeper

@@ -41,7 +41,7 @@ def publish_after_survey(
     listed: Mapping[str, ListedKeys],
     *,
     privacy_unit: str | None,
-    unprotected: Sequence[str],
+    unprotected: Sequence[str] | None,
 ) -> Published:
     """Publish with the bounds that the survey chooses. The only table has the empty name."""
 

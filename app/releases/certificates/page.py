@@ -87,10 +87,17 @@ def _lead(certificate: Certificate) -> str:
         paragraphs.append(
             f"<p>Chosen from a noisy survey of the users, which <i>ε</i> and <i>δ</i> cover: {picked}.</p>"
         )
+    paragraphs.append(_unprotected(certificate))
+    return "\n".join(paragraphs)
+
+
+def _unprotected(certificate: Certificate) -> str:
     if certificate.unprotected:
         chosen = "; ".join(map(escape, certificate.unprotected))
-        paragraphs.append(f'<p class="caution">Chosen by looking at the data, which no ε covers: {chosen}.</p>')
-    return "\n".join(paragraphs)
+        return f'<p class="caution">Chosen by looking at the data, which no ε covers: {chosen}.</p>'
+    if certificate.unprotected is None:
+        return "<p>Nobody has said whether anything was chosen by looking at the data. No ε would cover it.</p>"
+    return "<p>By the words of the caller, nothing was chosen by looking at the data.</p>"
 
 
 def _paid_too(ancestor: Document) -> str:

@@ -90,14 +90,18 @@ def _basic(certificate: Certificate) -> Value:
 
 
 def _dp_variant(certificate: Certificate) -> Value:
-    declared = "; ".join(map(_plain, certificate.unprotected)) or "nothing"
+    if certificate.unprotected is None:
+        said = _blank("what was chosen by looking at the data", "Nobody has said it")
+    else:
+        declared = "; ".join(map(_plain, certificate.unprotected)) or "nothing"
+        said = f"The caller declares to have chosen by looking at the data: {declared}."
     return {
         "variant_name": "Approximate DP",
         "data_domain": _blank(
             "which records are eligible",
             f"A table has one row per group, made of the records of each {_unit(certificate)}",
         ),
-        "unprotected_quantities": f"The caller declares to have chosen by looking at the data: {declared}.",
+        "unprotected_quantities": said,
     }
 
 

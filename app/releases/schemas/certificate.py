@@ -85,7 +85,7 @@ CERTIFICATE_EXAMPLE: dict[str, Any] = {
         "promise": {"epsilon": 1.0, "delta": 1e-4},
         "limit": {"epsilon": 1.0, "delta": 1e-4},
     },
-    "unprotected": [],
+    "unprotected": None,
     "trust_model": TRUST_MODEL,
     "release_type": RELEASE_TYPE,
     "record": None,
@@ -323,7 +323,7 @@ class _Release(Strict):
         description="The budget that paid for it; null: nothing keeps count of this release.",
         examples=[CERTIFICATE_EXAMPLE["budget"]],
     )
-    unprotected: list[str] = Field(**UNPROTECTED)
+    unprotected: list[str] | None = Field(**UNPROTECTED)
     trust_model: str = Field(
         title="Trust model", description="Who sees the true data, and who does not.", examples=[TRUST_MODEL]
     )

@@ -40,7 +40,8 @@ PLAN_DIGEST: dict[str, Any] = {
 }
 UNPROTECTED: dict[str, Any] = {
     "title": "Unprotected",
-    "description": "What the caller chose by looking at the data. The certificate says it; no ε covers it.",
+    "description": "What the caller chose by looking at the data. The certificate says it; no ε covers it. Empty: "
+    "nothing. Null: nobody has said.",
     "examples": [["c_u is the 99th percentile of last week"]],
 }
 CHOSEN: dict[str, Any] = {
@@ -94,7 +95,7 @@ class Stated(Strict):
         description="Where the table comes from, and what enforced the bounds; by default the caller did.",
         examples=[{"enforced_by": "caller"}],
     )
-    unprotected: Annotated[list[Choice], Field(max_length=16)] = Field(default=[], **UNPROTECTED)
+    unprotected: Annotated[list[Choice], Field(max_length=16)] | None = Field(default=None, **UNPROTECTED)
     description: str = Field(
         default="",
         max_length=1000,

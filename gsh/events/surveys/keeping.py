@@ -84,9 +84,9 @@ Certify = Callable[[Decided], Certificate]
 class KeptByService:
     """The service charges the budget once, keeps seed and chosen bounds, and erases the seed with the commit."""
 
-    def __init__(self, payer: Payer, folder: Path, engine: str, unprotected: Sequence[str]) -> None:
+    def __init__(self, payer: Payer, folder: Path, engine: str, unprotected: Sequence[str] | None) -> None:
         self._payer, self._engine, self.folder = payer, engine, folder
-        self._unprotected = list(unprotected)
+        self._unprotected = unprotected
 
     @property
     def has_begun(self) -> bool:
@@ -106,7 +106,7 @@ class KeptByService:
         )
         said = opened.certificate
         record, said = said.record, said.recorded(None)
-        if list(said.unprotected) != self._unprotected:
+        if list(said.unprotected or ()) != list(self._unprotected or ()):
             detail = "must be a new name: the release that has it was made with another unprotected"
             raise InvalidParameter("once", detail)
         if said.survey.get("digest") is None:

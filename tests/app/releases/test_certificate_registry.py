@@ -139,9 +139,16 @@ def test_what_only_people_know_is_marked() -> None:
         "actors",
     }
     people |= {"data_product_region", "data_product_sector", "publication_date", "release_type", "data_source_type"}
-    people |= {"data_domain", "preprocessing_and_hyperparameter_tuning", "sources"}
+    people |= {"data_domain", "preprocessing_and_hyperparameter_tuning", "sources", "unprotected_quantities"}
     assert set(blanks) == people
     assert entry(written)["status"] == "Draft"
+
+
+def test_nothing_chosen_is_another_answer_than_no_answer() -> None:
+    asked = {said: registry_yaml(complete(CASE_STUDY, unprotected=said)) for said in (None, ())}
+
+    assert "TO FILL IN" in entry(asked[None])["deployment"]["dp_variant"]["unprotected_quantities"]
+    assert "looking at the data: nothing" in entry(asked[()])["deployment"]["dp_variant"]["unprotected_quantities"]
 
 
 def test_the_callers_words_are_neither_markdown_nor_html() -> None:

@@ -354,7 +354,7 @@ def test_publish_takes_bounds_from_a_survey(many: Path, tmp_path: Path) -> None:
     several = run(f"publish {many} --tables {file} -o {tmp_path}/private --json")
     assert several.code == 0, several.errors
     assert [each["table"] for each in json.loads(several.output)["survey"]["bounds"]] == ["by_url", "by_url"]
-    assert json.loads(several.output)["certificate"]["unprotected"] == []
+    assert json.loads(several.output)["certificate"]["unprotected"] is None
 
 
 @pytest.mark.parametrize(

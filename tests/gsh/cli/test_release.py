@@ -80,6 +80,9 @@ def test_the_certificate_is_a_certificate_of_the_mechanism(tmp_path: Path) -> No
     assert (promise["epsilon"], promise["delta"]) == (1.0, gsh.exact(mechanism, epsilon=1).delta)
     assert promise["unprotected"] == ["c_u"]
     assert promise["budget"] is None
+    again_there = f"release {groups_file(tmp_path)} {ROLES} {MECHANISM} -o {private} --force"
+    assert run(f"{again_there} --unprotected nothing").code == 0
+    assert certificate_in(read(private))["unprotected"] == []
     # It can be used as a mechanism again.
     again = run("account", "--mechanism", "-", "--epsilon", 1, "--json", stdin=json.dumps(promise).encode())
     assert again.document["points"][0]["delta"] == promise["delta"]

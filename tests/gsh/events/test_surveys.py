@@ -149,7 +149,7 @@ def test_the_certificate_covers_the_choice() -> None:
     survey = published.survey
     assert survey is not None
 
-    assert said.unprotected == ()
+    assert said.unprotected is None
     assert said.delta <= 1e-6
     assert said["survey"]["chosen"] == survey.chosen
     assert len(said["survey"]["digest"]) == 64

@@ -45,7 +45,7 @@ def test_both_stages_are_one_release(paid: dict[str, Any], tmp_path: Path) -> No
     said = recorded.certificate
     assert first.survey is not None
     assert said.survey.chosen == first.certificate.survey.chosen == first.survey.chosen
-    assert said.unprotected == ()
+    assert said.unprotected is None
     assert said.delta <= 1e-6
     assert said.bounds.plan_digest == first.plan.digest
     assert said.bounds.c_u == first.survey.c_u[""]

@@ -80,7 +80,7 @@ def test_a_killed_driver_goes_on_with_the_same_bounds_and_rows_and_one_charge(
     assert len(set(digests)) == 1
     assert recorded == published.certificate
     assert recorded.survey.digest == digests[0]
-    assert recorded.unprotected == ()
+    assert recorded.unprotected is None
     assert recorded.bounds.plan_digest == published.plan.digest
     assert recorded.delta <= 1e-6
     assert (published.is_replayed, again.is_replayed) == (True, True)
