@@ -33,9 +33,20 @@ from gsh.histogram.roles import Roles
 from gsh.surveyed import SurveyStatement, check_costs
 from gsh.wire import Json, capped_to_json, mechanism_to_json, release_from_json
 
-__all__ = ["Certificate", "bounds_of", "certificate", "certificate_of"]
+__all__ = ["ABOUT", "Certificate", "bounds_of", "certificate", "certificate_of"]
 
 _MOST_CHOICES, _LONGEST_CHOICE = 16, 200
+
+ABOUT: Mapping[str, str] = MappingProxyType(
+    {
+        "source": "Source of the data",
+        "data_period": "Period of the data",
+        "purpose": "Purpose",
+        "approver": "Approved by",
+        "budget_ends": "End of the budget",
+    }
+)
+"""What a release may say about itself, with the words for people: questions of NIST SP 800-226."""
 
 EnforcedBy = Literal["caller", "gsh.duckdb", "gsh.spark"]
 
@@ -94,6 +105,8 @@ class Certificate(Document):
     """The budget that paid; None if nothing keeps count of the release."""
     unprotected: tuple[str, ...] | None
     """What the caller chose by looking at the data. Empty: nothing. None: nobody said."""
+    about: Document
+    """What people said of the release when they asked for it (``ABOUT``). Absent if nothing."""
     trust_model: str
     release_type: str
     record: Document | None
@@ -297,6 +310,7 @@ def certificate_of(
     roles: Mapping[str, Roles] = MappingProxyType({}),
     meanings: Mapping[str, Meaning] = MappingProxyType({}),
     survey: SurveyStatement | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> Certificate:
     """The certificate of a release, before a budget pays for it. Without ``noise``, another engine draws it.
 
@@ -338,6 +352,7 @@ def certificate_of(
                 **({} if survey is None else {"survey": survey.to_json()}),
                 "budget": None,
                 "unprotected": None if unprotected is None else list(unprotected),
+                **({"about": dict(about)} if about else {}),
                 "trust_model": trust_model,
                 "release_type": words.RELEASE_TYPE,
                 "record": None,

@@ -283,6 +283,7 @@ def drafted(
             roles=roles,
             meanings={name: _meaning(plans.get(name), None if noise is None else noise[name]) for name in tables},
             survey=body.statement,
+            about=None if body.about is None else body.about.model_dump(),
         )
     if "" not in tables:
         check_certificate(encoded(draft), len(tables))

@@ -180,6 +180,7 @@ def charge(
     delta: options.StatedDelta = None,
     description: options.Description = None,
     labels: options.Labels = None,
+    about: options.About = None,
     unprotected: options.Unprotected = None,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
@@ -191,8 +192,8 @@ def charge(
     The same --once with the same mechanism is charged once.
     """
     released = options.release_of(mechanism, c_u, tau, tau_star, sigma)
-    stated = {"epsilon": epsilon, "delta": delta, "description": description, "labels": labels}
-    stated |= {"unprotected": options.unprotected_of(unprotected)}
+    stated: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "description": description, "labels": labels}
+    stated |= {"unprotected": options.unprotected_of(unprotected), "about": options.about_of(about)}
     given: Any = {name: value for name, value in stated.items() if value is not None}
     with connected(*place_of(context, service, key_file), retries) as client:
         made = client.budgets.charge(name, released, once=once, period=period, **given)

@@ -55,6 +55,7 @@ _OPTIONS = {
     "is_rounded": "--round",
     "key": "--key-file",
     "key_columns": "--keys",
+    "about": "--about",
     "labels": "--label",
     "means": "--mean",
     "memory_limit": "--memory",

@@ -258,6 +258,27 @@ def unprotected_of(texts: list[str] | None) -> list[str] | None:
     return [] if texts == ["nothing"] else texts
 
 
+About: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--about",
+        metavar="NAME=TEXT",
+        help="For the certificate: source, data_period, purpose, approver, budget_ends. Repeatable.",
+    ),
+]
+
+
+def about_of(texts: list[str] | None) -> dict[str, str] | None:
+    """What --about says of a release, by its names."""
+    if texts is None:
+        return None
+    pairs = [text.partition("=") for text in texts]
+    found = {name: said for name, sign, said in pairs if sign}
+    if len(found) != len(pairs):
+        raise Refusal(Code.INVALID, "--about: must be NAME=TEXT, once for each name", "see --about in --help")
+    return found
+
+
 PaidBy: TypeAlias = Annotated[
     str | None, typer.Option("--budget", metavar="ID", help="The budget of the service that pays for it.")
 ]

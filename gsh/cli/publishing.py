@@ -119,6 +119,7 @@ def publish(
     once: options.Once = None,
     description: options.Description = None,
     labels: options.Labels = None,
+    about: options.About = None,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
     retries: RetryCount = None,
@@ -132,7 +133,7 @@ def publish(
     --budget and --once a service adds the noise and charges it exactly once.
     """
     paid: dict[str, Any] = {"budget": budget, "period": period, "once": once}
-    paid |= {"description": description, "labels": labels}
+    paid |= {"description": description, "labels": labels, "about": options.about_of(about)}
     if tables is not None:
         if output == PIPE:
             raise Refusal(Code.INVALID, "--output: must be a folder with --tables, not standard output")

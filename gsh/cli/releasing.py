@@ -65,6 +65,7 @@ def release(
     once: options.Once = None,
     description: options.Description = None,
     labels: options.Labels = None,
+    about: options.About = None,
     service: ServiceUrl = None,
     key_file: KeyFile = None,
     retries: RetryCount = None,
@@ -97,7 +98,7 @@ def release(
         raise Refusal(Code.INVALID, "--public-keys: must be a file", "such as countries.csv")
     is_here = service is None and budget is None
     if is_here:
-        of_service = {"once": once, "description": description, "labels": labels, "period": period}
+        of_service = {"once": once, "description": description, "labels": labels, "about": about, "period": period}
         need_service(_given(of_service | {"dry_run": dry_run or None}))
     given_mechanism = (mechanism, c_u, tau, tau_star, sigma)
     used = _repeated(mechanism_of, name, given_mechanism, (service, key_file, retries))
@@ -116,6 +117,7 @@ def release(
         "once": once,
         "description": description,
         "labels": labels,
+        "about": options.about_of(about),
     }
     rounding: dict[str, Any] = {"round": rounded, "units": options.units_of(units)}
     paid["csv_types"] = {name: declared[name] for name in typed} or None

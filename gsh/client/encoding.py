@@ -209,6 +209,8 @@ class ReleaseOptions(TypedDict, total=False):
     labels: Sequence[str]
     unprotected: Sequence[str] | None
     """What you chose by looking at the data; an empty list: nothing. The certificate repeats it."""
+    about: Mapping[str, str] | None
+    """What people ask of a release: source, data_period, purpose, approver, budget_ends."""
     provenance: Provenance | Mapping[str, Any] | None
     survey: SurveyStatement | None
     """The survey from which the bounds were chosen. A calibration after a survey brings its own."""
@@ -236,6 +238,7 @@ def stated(mechanism: ChargedLike, options: ReleaseOptions) -> Json:
         fields["epsilon"] = mechanism.privacy.epsilon
     fields |= {name: given[name] for name in ("description", "budget", "period") if name in given}
     fields |= {name: list(given[name]) for name in ("labels", "unprotected") if name in given}
+    fields |= {"about": dict(given["about"])} if given.get("about") else {}
     survey = given.get("survey")
     if survey is None and isinstance(mechanism, Calibration | TablesCalibration) and mechanism.survey is not None:
         survey = SurveyStatement.of_plan(mechanism.survey)

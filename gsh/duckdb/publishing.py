@@ -72,6 +72,7 @@ def publish(
     once: str | None = None,
     description: str = "",
     labels: Sequence[str] = (),
+    about: Mapping[str, str] | None = None,
     privacy_unit: str | None = None,
     unprotected: Sequence[str] | None = None,
     to: str | os.PathLike[str] | None = None,
@@ -108,6 +109,10 @@ def publish(
     above ``most_sigma``, it is refused before anything is charged. ``mechanism_of`` repeats the mechanism of an earlier
     release of the service: every week then has the same noise. The result goes to ``to`` and is returned.
 
+    ``unprotected`` says what was chosen by looking at the data: ``[]`` if nothing was. With a service, ``about`` says
+    what auditors ask next, in words for the certificate: ``source``, ``data_period``, ``purpose``,
+    ``approver``, ``budget_ends``.
+
         gsh.publish("events.parquet", user="user_id", by=["url", "country"], sums={"likes": (0, 1)}, c_u=16,
                     epsilon=1, delta=1e-6, to="private.parquet")
 
@@ -127,7 +132,7 @@ def publish(
     job = Job(
         events=data,
         unprotected=None if unprotected is None else texts("unprotected", unprotected),
-        payer=payer_of(service, budget, once, period, description, labels, privacy_unit),
+        payer=payer_of(service, budget, once, period, description, labels, privacy_unit, about),
         privacy_unit=privacy_unit,
         connection=connection,
         memory_limit=memory_limit,

@@ -54,6 +54,7 @@ _FIELDS = (
     "once",
     "description",
     "labels",
+    "about",
     "privacy_unit",
     "unprotected",
     "types",

@@ -5,7 +5,7 @@ The mechanism is calibrated to a target or to a share of a budget, or it is give
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from gsh.accounting.calibration.after_survey import SurveyPlan
@@ -13,6 +13,7 @@ from gsh.accounting.calibration.usual_noise import MOST_SIGMA
 from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.accounting.sensitivity import Box
 from gsh.arguments import Integer, Real, instance, real, text, texts
+from gsh.certificate import ABOUT
 from gsh.errors import InfeasibleTarget, InvalidParameter, renamed
 from gsh.events.lots import new_salt, salt_of_release
 from gsh.events.plan import Plan
@@ -38,12 +39,13 @@ class Payer:
     once: str
     description: str = ""
     labels: tuple[str, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def paid(self) -> dict[str, Any]:
         """The arguments of a release that the budget pays for."""
         charged = {"budget": self.budget, "once": self.once}
-        return charged | {"description": self.description, "labels": list(self.labels)}
+        return charged | {"description": self.description, "labels": list(self.labels), "about": self.about}
 
     def earlier(self) -> "RecordedRelease[Blocking] | None":
         """The release that this name has, if there is one. It must be of the same budget."""
@@ -125,10 +127,12 @@ def payer_of(
     description: str,
     labels: Sequence[str],
     privacy_unit: str | None,
+    about: Mapping[str, str] | None = None,
 ) -> Payer | None:
     """The payer, if there is a service; arguments that do not go together are refused."""
     if service is None:
-        given = {"budget": budget, "period": period, "once": once, "description": description or None}
+        given: dict[str, Any] = {"budget": budget, "period": period, "once": once}
+        given |= {"description": description or None, "about": about or None}
         for name, value in {**given, "labels": texts("labels", labels) or None}.items():
             if value is not None:
                 raise InvalidParameter(name, "must be omitted without a service: nothing else keeps count")
@@ -145,13 +149,22 @@ def payer_of(
     named = checked_name("budget", budget)
     if period is not None:
         checked_name("period", period)
-    payer = Payer(service, period_budget(named, period), checked_name("once", once), *words)
+    payer = Payer(service, period_budget(named, period), checked_name("once", once), *words, _about(about))
     if privacy_unit is not None:
         paying = service.budgets.get(named.partition("@")[0])  # a period has the unit of its budget
         if text("privacy_unit", privacy_unit) != paying.privacy_unit:
             detail = f"must be the unit of the budget {payer.budget}, {paying.privacy_unit}, or omitted"
             raise InvalidParameter("privacy_unit", f"{detail}; not {privacy_unit}")
     return payer
+
+
+def _about(given: Mapping[str, str] | None) -> Mapping[str, str]:
+    """What a release says about itself. The service bounds the texts."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not given.keys() <= ABOUT.keys():
+        raise InvalidParameter("about", f"must be a mapping with some of the names {', '.join(ABOUT)}")
+    return {name: text(f"about/{name}", value) for name, value in given.items()}
 
 
 def salt_for(payer: Payer | None) -> str:

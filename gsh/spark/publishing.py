@@ -92,6 +92,7 @@ def publish(
     once: str | None = None,
     description: str = "",
     labels: Sequence[str] = (),
+    about: Mapping[str, str] | None = None,
     privacy_unit: str | None = None,
     unprotected: Sequence[str] | None = None,
     to: str | os.PathLike[str],
@@ -117,7 +118,7 @@ def publish(
     """
     check_frame(data)
     unprotected = None if unprotected is None else texts("unprotected", unprotected)
-    payer = payer_of(service, budget, once, period, description, labels, privacy_unit)
+    payer = payer_of(service, budget, once, period, description, labels, privacy_unit, about)
     folders = tuple(tables) if isinstance(tables, Mapping) else ("",)
     keeper: Keeper
     if payer is None:

@@ -19,7 +19,7 @@ from app.releases.certificates.words import (
     unit_of,
 )
 from app.web.pages import CERTIFICATE_PAGE, html
-from gsh.certificate import Certificate
+from gsh.certificate import ABOUT, Certificate
 from gsh.certificate_words import digits, intervals_cover
 from gsh.documents import Document
 
@@ -205,6 +205,8 @@ def _origin(certificate: Certificate) -> _Facts:
     if certificate.idempotency_key is not None:
         yield "Idempotency key", escape(certificate.idempotency_key)
     yield "Made at", escape(certificate.released_at)
+    about = certificate.get("about") or {}
+    yield from ((title, escape(about[name])) for name, title in ABOUT.items() if name in about)
     if record is not None:
         yield "State", f"{record.state}, charged at {escape(record.at)} as entry {record.entry} of the budget"
         yield "Hash of that entry", record.head

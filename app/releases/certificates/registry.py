@@ -78,8 +78,8 @@ def _basic(certificate: Certificate) -> Value:
                 "data_curator_type": _choice("Industry", "Government", "Nonprofit"),
             }
         ],
-        "description": _blank("what the table shows, about whom, and of which time"),
-        "intended_use": _blank("what it is for"),
+        "description": _blank("what the table shows, about whom, and of which time", _of_which(certificate)),
+        "intended_use": _said(certificate, "purpose") or _blank("what it is for"),
         "data_product_type": "Summary statistics",
         "data_product_region": _blank("the region that it describes, or whose laws apply"),
         "data_product_sector": _choice("Technology", "Healthcare", "Education", "Government", "Energy", "Finance"),
@@ -165,7 +165,7 @@ def _implementation(certificate: Certificate) -> Value:
         "mechanisms": f"{' '.join(_per_table(certificate, _steps))} {certificate.noise} Certified with "
         f"gaussian-sparse-histogram {certificate.service_version}, Python {certificate.python} and FLINT "
         f"{certificate.flint}: all numbers are computed in ball arithmetic and rounded up.",
-        "justification": _blank("why these choices were made, and who decided"),
+        "justification": _blank("why these choices were made, and who decided", _approved(certificate)),
     }
 
 
@@ -206,6 +206,20 @@ def _identity(certificate: Certificate) -> str:
 
 def _unit(certificate: Certificate) -> str:
     return _plain(certificate.unit)
+
+
+def _said(certificate: Certificate, name: str) -> str:
+    """What people said of a release; empty if nothing."""
+    return _plain((certificate.get("about") or {}).get(name, ""))
+
+
+def _of_which(certificate: Certificate) -> str:
+    return ", ".join(filter(None, [_said(certificate, "source"), _said(certificate, "data_period")]))
+
+
+def _approved(certificate: Certificate) -> str:
+    approver = _said(certificate, "approver")
+    return f"Approved by {approver}" if approver else ""
 
 
 def _blank(what: str, known: str = "") -> str:

@@ -9,11 +9,22 @@ from typing_extensions import TypeAliasType
 
 from app.schemas.mechanism import stated_at
 from app.schemas.scalars import Delta, Digest, Epsilon
-from app.schemas.strict import Strict, without_default
+from app.schemas.strict import OrNull, Strict, without_default
 from app.schemas.survey import SURVEY, AfterSurvey, SurveyHistograms, read_statement
 from gsh.surveyed import SurveyStatement
 
-__all__ = ["CHOSEN", "ENFORCED_BY", "PLAN_DIGEST", "UNPROTECTED", "Choice", "EnforcedBy", "ProvenanceIn", "Stated"]
+__all__ = [
+    "ABOUT",
+    "CHOSEN",
+    "ENFORCED_BY",
+    "PLAN_DIGEST",
+    "UNPROTECTED",
+    "About",
+    "Choice",
+    "EnforcedBy",
+    "ProvenanceIn",
+    "Stated",
+]
 
 _MOST_PLAN_BYTES = 16 * 1024
 
@@ -26,6 +37,7 @@ EnforcedBy = TypeAliasType(
 )
 Plan = TypeAliasType("Plan", Annotated[dict[str, Any], Field(description="How a table was made, as a JSON object.")])
 Choice = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
+Words = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00]*$")]
 Label = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[^\x00]*$")]
 
 ENFORCED_BY: dict[str, Any] = {
@@ -43,6 +55,11 @@ UNPROTECTED: dict[str, Any] = {
     "description": "What the caller chose by looking at the data. The certificate says it; no ε covers it. Empty: "
     "nothing. Null: nobody has said.",
     "examples": [["c_u is the 99th percentile of last week"]],
+}
+ABOUT: dict[str, Any] = {
+    "title": "About",
+    "description": "What people ask of a release, in words: its source, its purpose, and so on.",
+    "examples": [{"source": "page views of example.org", "data_period": "2026-W46", "purpose": "research"}],
 }
 CHOSEN: dict[str, Any] = {
     "title": "Chosen",
@@ -74,6 +91,26 @@ class ProvenanceIn(Strict):
         if len(written) > _MOST_PLAN_BYTES:
             raise PydanticCustomError("stated", "", {"stated": "must be at most 16 KiB of JSON"})
         return plan
+
+
+class About(Strict):
+    """What people ask of a release, in words. The certificate repeats it; nothing of it may depend on the data."""
+
+    source: OrNull[Words] = Field(
+        title="Source", description="Which data the table is made of.", examples=["page views of example.org"]
+    )
+    data_period: OrNull[Words] = Field(
+        title="Period of the data", description="The time that the data are of.", examples=["2026-W46"]
+    )
+    purpose: OrNull[Words] = Field(
+        title="Purpose", description="What the table is for.", examples=["research on page views"]
+    )
+    approver: OrNull[Words] = Field(
+        title="Approver", description="Who has approved the release.", examples=["privacy office, case 412"]
+    )
+    budget_ends: OrNull[Words] = Field(
+        title="End of the budget", description="Until when the budget pays.", examples=["2026-12-31"]
+    )
 
 
 class Stated(Strict):
@@ -111,6 +148,7 @@ class Stated(Strict):
         examples=[["weekly", "views"]],
     )
 
+    about: OrNull[About] = Field(**ABOUT)
     survey: SurveyHistograms | None = Field(default=None, exclude_if=lambda value: value is None, **SURVEY)
     after_survey: AfterSurvey | None = Field(
         default=None,

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from app.releases.asked import encoded
+from app.releases.certificates.page import certificate_page
+from app.releases.certificates.registry import registry_yaml
 from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE
 from app.releases.schemas.certificate import Certificate as DescribedCertificate
 from app.releases.schemas.stated import ProvenanceIn
@@ -21,7 +23,7 @@ from app.version import VERSION
 from gsh.accounting import case_study
 from gsh.accounting.composition import cost_of
 from gsh.accounting.mechanism import Mechanism
-from gsh.certificate import Certificate
+from gsh.certificate import ABOUT, Certificate
 from gsh.wire import release_from_json
 from tests.app.client import CASE_STUDY, Client, Json, problem_errors
 from tests.app.process import ROOT
@@ -264,9 +266,26 @@ def test_it_repeats_what_the_caller_declares(client: Client) -> None:
     assert "user_id" not in json.dumps(certificate)
 
 
+def test_it_keeps_what_people_ask_of_a_release(client: Client) -> None:
+    about = {name: f"the {name} <b>" for name in ABOUT}
+    certificate = Certificate.from_json(released(client, about=about))
+
+    assert certificate.about.to_dict() == about
+    page, entry = certificate_page(certificate), registry_yaml(certificate)
+    assert all(f"<td>the {name} &lt;b&gt;</td>" in page for name in ABOUT)
+    assert all(
+        f"the {name}".replace("_", "\\\\_") in entry for name in ("source", "data_period", "purpose", "approver")
+    )
+    assert released(client, about={"purpose": "research"})["about"] == {"purpose": "research"}
+    assert "about" not in released(client)
+
+
 @pytest.mark.parametrize(
     ("asked", "pointer"),
     [
+        ({"about": {"owner": "me"}}, "/about/owner"),
+        ({"about": {"source": ""}}, "/about/source"),
+        ({"about": {"purpose": "x" * 501}}, "/about/purpose"),
         ({"provenance": {"enforced_by": "trust me"}}, "/provenance/enforced_by"),
         ({"provenance": {"plan_digest": "0F" * 32}}, "/provenance/plan_digest"),
         ({"provenance": {"plan_digest": "0f" * 31}}, "/provenance/plan_digest"),

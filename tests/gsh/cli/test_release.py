@@ -83,6 +83,8 @@ def test_the_certificate_is_a_certificate_of_the_mechanism(tmp_path: Path) -> No
     again_there = f"release {groups_file(tmp_path)} {ROLES} {MECHANISM} -o {private} --force"
     assert run(f"{again_there} --unprotected nothing").code == 0
     assert certificate_in(read(private))["unprotected"] == []
+    refused = run(f"{again_there} --about source=views")  # without a service nobody keeps it
+    assert (refused.code, "--about" in refused.errors) == (2, True)
     # It can be used as a mechanism again.
     again = run("account", "--mechanism", "-", "--epsilon", 1, "--json", stdin=json.dumps(promise).encode())
     assert again.document["points"][0]["delta"] == promise["delta"]

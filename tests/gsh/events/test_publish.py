@@ -360,6 +360,7 @@ def test_a_signal_leaves_nothing(stage: str, rows: int, number: signal.Signals, 
 
 
 ODD: dict[str, list[Any]] = {
+    "about": [{"source": "x"}],  # without a service nobody keeps it
     "unprotected": [5, "abc", [None], ["\ud800"]],
     "to": [5, b"x.csv", True],
     "overwrite": ["x", 1, None],

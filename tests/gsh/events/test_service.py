@@ -25,7 +25,7 @@ def test_a_release_is_charged_once_and_comes_back_before_an_event_is_read(
     service: gsh.Client, budget: str, tmp_path: Path
 ) -> None:
     """Also into the file that has it, of every format."""
-    words: dict[str, Any] = {"description": "weekly", "labels": ["team-a", "test"]}
+    words: dict[str, Any] = {"description": "weekly", "labels": ["team-a", "test"], "about": {"source": "views"}}
     paid = {"service": service, "budget": budget, "once": f"{budget}-1", "unprotected": ["c_u by a preview"]} | words
     first = gsh.publish(EVENTS, **TARGET, **paid, to=tmp_path / "private.parquet")
     places = [None, *(tmp_path / f"private.{ending}" for ending in ("parquet", "csv", "csv", "arrow", "arrow"))]
@@ -43,7 +43,7 @@ def test_a_release_is_charged_once_and_comes_back_before_an_event_is_read(
         assert each.plan == first.plan
     said = first.certificate
     assert said["budget"]["id"] == budget
-    assert said.unprotected == ("c_u by a preview",)
+    assert (said.unprotected, dict(said.about)) == (("c_u by a preview",), {"source": "views"})
     assert said["bounds"]["enforced_by"] == "gsh.duckdb"
     assert said["bounds"]["plan_digest"] == first.plan.digest
     assert f"paid by the budget {budget}" in first.summary()
