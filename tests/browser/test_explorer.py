@@ -98,6 +98,24 @@ def test_both_curves_and_their_ratio_are_drawn(case_study: Visit) -> None:
     assert case_study.traces("error").keys() == {"Median", "97.5 %", "95 % band"}
 
 
+def test_plots_have_units_marks_and_numbers_as_the_page_writes_them(visit: Visit) -> None:
+    """Also after a zoom. The mark at τ* has the number of the answer."""
+    page = visit.open().open_plots().page
+    layout = "document.getElementById('plot-{}').layout"
+    marks = [
+        page.evaluate(f"{layout.format(plot)}.annotations.map(it => it.text)") for plot in ("curve", "keep", "error")
+    ]
+    assert marks == [[" ε = 0.349", "target δ = 10⁻⁵"], [" τ* = 13\u202f951.10"], [" τ* = 13\u202f951.10"]]
+    ticks = page.evaluate(f"{layout.format('curve')}.yaxis.ticktext")
+    assert {"10⁻⁵", "10⁻⁴"} <= set(ticks)
+    axis = layout.format("frontier")
+    assert page.evaluate(f"[{axis}.xaxis.title.text, {axis}.yaxis.title.text]") == ["σ, in users", "τ*, in users"]
+    assert "14\u202f000" in page.evaluate(f"{axis}.yaxis.ticktext")
+
+    page.evaluate("Plotly.relayout('plot-frontier', {'yaxis.range[0]': 14000, 'yaxis.range[1]': 14400})")
+    page.wait_for_function(f"{axis}.yaxis.ticktext.includes('14\u202f100')")
+
+
 def test_a_change_shows_in_the_link_the_numbers_and_the_plots(visit: Visit) -> None:
     visit.open().open_plots()
     before = visit.traces("keep")["Exact"]["x"]

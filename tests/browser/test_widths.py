@@ -35,6 +35,17 @@ CUT_OFF = """() => [...document.querySelectorAll("body *")].filter((it) => {
   return isCutting && isText && textOverflow === "clip" && it.scrollWidth > it.clientWidth;
 }).map((it) => it.outerHTML.slice(0, 80))"""
 
+# Boxes next to each other whose upper ends are not level.
+UNEVEN = """() => [...document.querySelectorAll(".field")].flatMap((field) => {
+  const next = field.nextElementSibling;
+  const boxOf = (it) => it?.matches(".field") ? it.querySelector("input, select")?.getBoundingClientRect() : undefined;
+  const [one, other] = [boxOf(field), boxOf(next)];
+  const isNext = one && other && one.width > 0 && other.left > one.right;
+  const lines = (it) => Math.round(it.querySelector("label").getBoundingClientRect().height / 20);
+  const isSame = isNext && lines(field) === lines(next);
+  return isSame && Math.abs(one.top - other.top) > 0.5 ? [`${field.textContent} ${next.textContent}`.slice(0, 80)] : [];
+})"""
+
 LONG_NAME = "W" * 64
 HUGE = {"c_u": 10**18, "tau": 10**15, "tau_star": 1.2345678901234567e300, "sigma": 1.2345678901234567e200}
 
@@ -270,3 +281,5 @@ def test_a_page_is_no_wider_than_its_window(visit: Visit, state: str) -> None:
             found = page.evaluate(STICKING_OUT, width)
             assert (page.evaluate("document.documentElement.scrollWidth"), found) == (width, []), f"{width}, {letters}"
             assert page.evaluate(CUT_OFF) == [], f"{width}, {letters}"
+        set_letters(page, wide=False)
+        assert page.evaluate(UNEVEN) == [], width

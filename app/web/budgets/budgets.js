@@ -3,7 +3,7 @@
 import { showEntered, showLocked, wireAccess } from "../shared/access-form.js";
 import { byId, element } from "../shared/dom.js";
 import { errorsOf } from "../shared/forms.js";
-import { bound, digits, plain, shownUp } from "../shared/number-format.js";
+import { bound, digits, exactly, shownUp } from "../shared/number-format.js";
 import { get } from "../shared/service.js";
 import { showBudgets } from "./budget-list.js";
 import { longerText, outlookText, paceText, promiseText, releasesText, shortageText, unitOf } from "./budget-words.js";
@@ -153,7 +153,7 @@ function periodItem(period) {
 
 function showSpent({ limit, spent, promise }) {
   const hasEpsilon = spent.epsilon !== null;
-  const between = (low, high) => `between ${plain(low)} and ${plain(high)}`;
+  const between = (low, high) => `between ${exactly(low)} and ${exactly(high)}`;
   const delta = spent.delta === 0 ? "0" : bound(spent.delta, limit.delta);
   byId("epsilon-spent").textContent = `${hasEpsilon ? roundedUp(spent.epsilon) : "∞"} of ${digits(limit.epsilon)}`;
   byId("epsilon-bounds").textContent = hasEpsilon ? between(spent.epsilon_lower, spent.epsilon) : "no finite ε";

@@ -1,7 +1,7 @@
 // The answer: the noise, the threshold, and the certified privacy. A mechanism that misses the target says so first.
 
 import { byId, element } from "../shared/dom.js";
-import { bound, digits, downwards, plain, shownDown, shownUp } from "../shared/number-format.js";
+import { bound, digits, downwards, exactly, shownDown, shownUp } from "../shared/number-format.js";
 import { planQuery } from "../shared/plan-link.js";
 import { usable } from "../shared/usable-numbers.js";
 import { balanceButton, columnLines, greedyColumn } from "./column-lines.js";
@@ -27,7 +27,7 @@ export function showAnswer(
     byId(`${name}-exactly`).textContent = String(mechanism[name]);
   }
   byId("epsilon-exactly").textContent = String(epsilon);
-  byId("delta-exactly").textContent = plain(delta);
+  byId("delta-exactly").textContent = exactly(delta);
   const isTyped = asked.columns.some(({ noise }) => noise.trim() !== "");
   byId("column-noise").replaceChildren(
     ...columnLines(mechanism, isSolved ? without_caps : undefined),

@@ -1,7 +1,7 @@
 // Real releases as presets, and below them what is known of the chosen one and what is our translation.
 
 import { byId, element } from "../shared/dom.js";
-import { plain } from "../shared/number-format.js";
+import { exactly } from "../shared/number-format.js";
 import { numberText } from "../shared/number-text.js";
 import { get } from "../shared/service.js";
 import { FIELDS } from "./page-state.js";
@@ -26,7 +26,7 @@ function exampleOf({ organisation, year, publishes, known, translation }) {
 
 function fieldsOf(translation) {
   return Object.fromEntries(
-    FIELDS.map((field) => [field, translation[field] === null ? "" : numberText(plain(translation[field]))]),
+    FIELDS.map((field) => [field, translation[field] === null ? "" : numberText(exactly(translation[field]))]),
   );
 }
 

@@ -1,5 +1,5 @@
 // Numbers in the one form that people read: 13 951.10, 1.004 × 10⁻⁵, 10⁻⁶. Five digits or more before the point are in
-// groups of three, with narrow spaces. Forms, links and code have numbers as programs read them: `plain`.
+// groups of three, with narrow spaces. Forms, links and code have numbers as programs read them: `exactly`.
 
 const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 const SPACE = "\u202f";
@@ -112,13 +112,13 @@ export function fewTimes(ratio) {
 
 /** All digits of a double, or of its text, to read: 9.999999999999999 × 10⁻⁶, 51 914. */
 export function digits(value) {
-  const text = plain(Number(value));
+  const text = exactly(Number(value));
   return text.includes("e") ? superscripted(text) : grouped(text);
 }
 
 export const whole = digits;
 
 /** The shortest decimal that is exactly this double, for forms and code: 9.999999999999999e-6. */
-export function plain(value) {
+export function exactly(value) {
   return value !== 0 && Math.abs(value) < 1e-3 ? value.toExponential() : String(value);
 }

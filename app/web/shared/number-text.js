@@ -6,7 +6,7 @@
 // A box reads more than a cell of a table: 1,5 and 10^-6 and 1/1000000 and 1 000 000. In a text without columns, a comma may
 // separate cells.
 
-import { plain as shortest } from "./number-format.js";
+import { exactly } from "./number-format.js";
 
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 const AMBIGUOUS = /^[+-]?[1-9]\d{0,2}[.,]\d{3}$/;
@@ -69,7 +69,7 @@ export function plainNumber(text) {
   const [over, under, ...more] = text.trim().replaceAll(/[−–]/g, "-").split("/").map(plainPart);
   if (under === undefined) return over ?? null;
   const quotient = Number(over ?? Number.NaN) / Number(under ?? Number.NaN);
-  return more.length === 0 && Number.isFinite(quotient) ? shortest(quotient) : null;
+  return more.length === 0 && Number.isFinite(quotient) ? exactly(quotient) : null;
 }
 
 /** Why a box does not read its text as a number: it can be read in two ways. Empty if it does, or if it is another text. */
@@ -84,7 +84,7 @@ function plainPart(text) {
   if (exponent === undefined) return plainDecimal(trimmed);
   const plain = plainDecimal(factor);
   if (plain === null || /e/i.test(plain)) return null;
-  if (base === "2") return shortest(Number(plain) * 2 ** Number(exponent));
+  if (base === "2") return exactly(Number(plain) * 2 ** Number(exponent));
   const isWhole = Number(exponent) >= 0 && Number(exponent) <= MOST_ZEROS && !plain.includes(".");
   return isWhole ? plain + "0".repeat(Number(exponent)) : `${plain}e${Number(exponent)}`;
 }
