@@ -25,7 +25,7 @@ def main() -> None:
         sync_playwright() as playwright,
     ):
         browser = launch(playwright)
-        page = visited(browser, service.url, height=1480)
+        page = visited(browser, service.url, height=1150)
         page.wait_for_function(STILL)
         FIGURES.mkdir(exist_ok=True)
         page.screenshot(path=FIGURES / "explorer.png")

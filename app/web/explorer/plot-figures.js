@@ -15,7 +15,7 @@ function line(name, x, y, color, said, more = {}) {
     mode: "lines",
     line: { color, width: 2.25, ...more.line },
     text: y.map((each, k) => (each === null ? "" : said(each, x[k]))),
-    hovertemplate: `%{text}<extra>${name}</extra>`,
+    hovertemplate: `%{text}<extra>${more.trace?.meta ?? name}</extra>`,
     ...more.trace,
   };
 }
@@ -50,7 +50,7 @@ function onAxis({ frontier, mechanisms }) {
   return Object.entries(mechanisms).filter(([, { sigma }]) => sigma <= largest);
 }
 
-const SIZE = { xaxis: { unifiedhovertitle: { text: "%{x:.0f} users" } } };
+const SIZE = { xaxis: { unifiedhovertitle: { text: "%{x:,.0f} users" } } };
 
 export const FIGURES = {
   curve: {

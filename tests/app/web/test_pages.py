@@ -8,13 +8,14 @@ import httpx
 import pytest
 
 import app.web
-from app.web import guide
+from app.web import guide, pages
 from tests.app.client import Client, problem_errors
 
 PAGES_IN_HEADER = ("/", "/ledger", "/release-table", "/verify", "/what-epsilon-means", "/docs")
 IN_HEADER = (*PAGES_IN_HEADER, *(["/guide/"] if guide.is_built() else []))
 PAGES = (*PAGES_IN_HEADER, "/problems", "/problems/busy")
 WEB = Path(app.web.__path__[0])
+ROOT = WEB.parents[1]
 FILES = sorted(path for path in WEB.rglob("*") if path.suffix in {".css", ".html", ".js", ".svg"})
 LINKS = re.compile(r"""(?:src|href|data-then)=["']([^"'#]+)["']""")
 LINK_IN_HEADER = re.compile(r'<a (?:class="brand" )?href="([^"]+)"( aria-current="page")?>')
@@ -164,6 +165,16 @@ def test_a_browser_gets_a_page_for_what_does_not_exist_and_a_program_a_problem(c
     assert "There is no such page" in answer.text
     assert {client.get(urljoin(path, link)).status_code for link in links} == {200}
     problem_errors(client.get(path), 404, "not-found")
+
+
+@pytest.mark.parametrize("is_built", [True, False])
+def test_a_page_links_into_the_guide_only_if_there_is_one(monkeypatch: pytest.MonkeyPatch, is_built: bool) -> None:
+    """The field for C_u says itself how to choose it, so nothing is lost without the guide."""
+    monkeypatch.setattr(guide, "is_built", lambda: is_built)
+    links = re.findall(r'href="guide/([\w-]+)\.html"', pages.body_of(pages.PAGES[0]))
+
+    assert links == (["choosing-bounds"] if is_built else [])
+    assert all((ROOT / "docs" / f"{link}.md").exists() for link in links)
 
 
 def test_a_page_has_one_policy(client: Client) -> None:
