@@ -33,7 +33,7 @@ from app.ledger.figures import (
 from app.ledger.lineage import Lineage, ancestors_among, how_many_cost, how_many_fit
 from app.ledger.renewing import named_period
 from app.ledger.state import UNREADABLE, Budget, Entry
-from app.ledger.store import Account, Ledger
+from app.ledger.store import Account, Ledger, Like
 from app.schemas.approvals import WAITING_RESPONSE
 from app.schemas.costs import CostOut, LimitOut, PromiseOut, RemainingOut, ShortageOut, SpentOut
 from app.schemas.mechanism import PostedMechanism, read_release
@@ -283,11 +283,20 @@ def _whole(account: Account) -> BudgetOut:
     above = [BudgetSummary(**summary_of(ancestors[place:])) for place in range(len(ancestors))]
     fields = summary_of(account.lineage) | {"spent": spent}
     renewed = [BudgetSummary(**summary_of((each, *ancestors))) for each in periods]
-    more = None if like is None else how_many_cost(paying, like)
-    short = next_shortage_figures(paying, like) if like is not None and more == 0 else None
+    more, short = _more_of(paying, like)
     shortage = None if short is None else ShortageOut(**short)
     further: dict[str, Any] = {"more": more, "shortage": shortage, "days_left": left}
     return BudgetOut(**fields, ancestors=above, periods=renewed, **further, entries=budget.entries, head=budget.head)
+
+
+def _more_of(paying: Lineage, like: Like | None) -> tuple[int | None, dict[str, Any] | None]:
+    """How many more fit, and what is short if none does. A typical release is known by its cost alone."""
+    if like is None:
+        return None, None
+    if like.release is None:
+        return how_many_cost(paying, like.cost), None
+    more = how_many_fit(paying, like.release, like.cost)
+    return more, None if more else next_shortage_figures(paying, like.release, like.cost)
 
 
 def summary_of(lineage: Lineage) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 from app.ledger.lineage import Lineage, least_remaining
 from app.ledger.state import Budget
 from gsh.accounting.budget_limits import Limit
-from gsh.accounting.composition import Cost, Part, Spent, delta_at, epsilon_at, lower_delta, lower_epsilon
+from gsh.accounting.composition import Cost, Part, Release, Spent, delta_at, epsilon_at, lower_delta, lower_epsilon
 from gsh.accounting.numerics.doubles import double_below
 from gsh.accounting.shortage import Shortage, shortage_of
 
@@ -93,12 +93,10 @@ def shortage_figures(budget: Budget, limit: Limit, after: Spent) -> dict[str, An
     }
 
 
-def next_shortage_figures(paying: Lineage, cost: Cost) -> dict[str, Any] | None:
-    """What is short for one more release of this cost, at the first of the budgets that is short; None if it fits."""
+def next_shortage_figures(paying: Lineage, release: Release, cost: Cost) -> dict[str, Any] | None:
+    """What is short for one more release like this, at the first of the budgets that is short; None if it fits."""
     for budget in paying:
-        spent = budget.spent
-        sums = (spent.mu_squared + Fraction(cost.mu_squared), spent.hazard + Fraction(cost.hazard))
-        found = shortage_figures(budget, budget.limit.settled_by(cost), Spent(*sums, spent.releases + 1))
+        found = shortage_figures(budget, budget.limit.settled_by(cost), budget.spent.plus(release, cost))
         if found is not None:
             return found
     return None

@@ -5,6 +5,7 @@ transaction stores its key (answer_keys.py). The parts of a large answer are wri
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -78,9 +79,17 @@ from app.ledger.secret import Secret
 from app.ledger.signing.listed_keys import SigningKeys
 from app.ledger.state import UNREADABLE, Budget, By, Entry, HistoryFault, Settings, check_history
 from gsh.accounting.budget_limits import Limit
-from gsh.accounting.composition import Cost, Part
+from gsh.accounting.composition import Cost, Part, Release
+from gsh.wire import charged_from_json
 
 __all__ = ["Account", "Ledger"]
+
+
+class Like(NamedTuple):
+    """The last release that a budget was charged for, or before it the cost of the typical one."""
+
+    cost: Cost
+    release: Release | None
 
 
 class Account(NamedTuple):
@@ -91,8 +100,7 @@ class Account(NamedTuple):
     ancestors: Lineage
     periods: tuple[Budget, ...] = ()
     """Of a renewed budget, the earliest first."""
-    like: Cost | None = None
-    """The cost of the last release, or before it of the typical one."""
+    like: Like | None = None
     paying: Lineage = ()
     """The budget that would pay for one more now, and its ancestors."""
     days_left: float | None = None
@@ -257,10 +265,15 @@ class Ledger:
             paying, left = self._paying(execute, name, at), days_left(execute, self._sql, budget, at)
             return Account(budget, parts, ancestors_of(execute, self._sql, budget), periods, like, paying, left)
 
-    def _like(self, execute: Execute, budget: Budget, periods: Sequence[Budget]) -> Cost | None:
+    def _like(self, execute: Execute, budget: Budget, periods: Sequence[Budget]) -> Like | None:
         charged = periods[-1] if periods else budget
-        last = [Cost(s, d) for s, d, _ in execute(self._sql.last_charges, (charged.id, 1))]
-        return last[0] if last else budget.limit.proportion
+        rows = execute(self._sql.last_charge, (charged.id,))
+        if not rows:
+            return None if budget.limit.proportion is None else Like(budget.limit.proportion, None)
+        with suppress(*UNREADABLE):  # if somebody has changed the entry, a verification says so
+            details = Entry(*rows[0]).details
+            return Like(Cost(details["s"], details["d"]), charged_from_json(details["release"]))
+        return None
 
     def history(self, name: str, before: int | None, limit: int) -> list[Entry]:
         """Entries of a budget's history, the latest first."""

@@ -214,6 +214,7 @@ class Statements:
             "WHERE entries.budget = %s AND entries.number > %s ORDER BY entries.number LIMIT %s"
         )
         self.charges = adapt("SELECT {history} WHERE budget = %s AND number < %s ORDER BY number DESC LIMIT %s")
+        self.last_charge = adapt("SELECT {history} WHERE budget = %s AND kind = 'charge' ORDER BY number DESC LIMIT 1")
         self.last_charges = adapt(
             "SELECT s, d, at FROM entries WHERE budget = %s AND kind = 'charge' ORDER BY number DESC LIMIT %s"
         )

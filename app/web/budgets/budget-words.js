@@ -44,6 +44,8 @@ export function longerOf(ancestors) {
 export function outlookText({ more, spent, periods }) {
   if (more === null) return "No release yet. Plan one below, to see how many fit.";
   const one = LIKE_ONE[spent.releases > 0 || periods.length > 0 ? "last" : "typical"];
+  if (more === 0 && one === LIKE_ONE.typical)
+    return `At most one release like ${one} fits. Plan it below, to see whether it does.`;
   if (more === 0) return `No further release like ${one} fits.`;
   if (more === 1) return `One more release like ${one} fits.`;
   const many = more >= ENDLESS ? "Any number of" : more.toLocaleString("en-US");

@@ -125,3 +125,17 @@ def test_an_access_key_that_is_bound_to_a_budget_may_use_its_periods() -> None:
         *(True, True),
         *(False, False, False),
     ]
+
+
+def test_a_week_that_one_release_fills_has_room_for_one_in_the_next_week(bank: Bank) -> None:
+    """By its exact accounting. Two weeks ago is another period than this one."""
+    target = {"mechanism": {"c_u": 8, "tau": 1}, "epsilon": 1, "delta": 1e-6}
+    mechanism = bank.answer("/calibrate", target)["mechanism"]
+    bank.put("full", {"epsilon": 1, "delta": 1e-6, "renews": "week"})
+    for place, at in enumerate((after(now(), -14 * 86_400), now())):
+        week = period_at(at, "week")
+        assert bank.charge(f"full-{place}", mechanism, "full", period=week).status_code == 200
+        found = bank.get("/budgets/full").json()
+        assert found["more"] == (1, 0)[place]
+    assert found["shortage"]["budget"] == f"full@{week}"
+    assert bank.get(f"/budgets/full@{week}").json()["shortage"] == found["shortage"]
