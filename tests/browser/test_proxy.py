@@ -1,6 +1,7 @@
 """The pages work behind a proxy that ends TLS and strips a path prefix. The browser plays the proxy."""
 
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
@@ -56,10 +57,11 @@ def test_the_release_page_stays_within_its_prefix(behind_a_proxy: Visit) -> None
     page: Page = behind_a_proxy.page
     page.goto(f"{PREFIX}/release-table")
     expect(page.locator("#pay-note")).to_contain_text("There is no budget yet.")
-    page.get_by_role("link", name="Create one on the budgets page").click()
+    page.get_by_role("link", name="Budgets").click()
 
     expect(page.locator("#budgets")).to_have_text("No budget yet.")
     assert page.url.startswith(f"{PREFIX}/ledger")
+    assert page.evaluate("Object.keys(sessionStorage)") == [f"gsh {urlsplit(PREFIX).path}/ release"]
 
 
 def test_the_problems_stay_within_their_prefix(behind_a_proxy: Visit) -> None:
