@@ -61,6 +61,16 @@ class Payer:
             raise InvalidParameter("once", f"must be a new name: {detail}")
         return found
 
+    def commit(self, digest: str, rows: int, contents: Mapping[str, Mapping[str, Any]] | None) -> None:
+        """Record the rows that an engine has made under this name. Other rows than those of the first commit stop."""
+        from gsh.client.errors import AlreadyCommitted  # noqa: PLC0415 - only with a service
+
+        try:
+            self.service.releases.commit(self.once, digest, rows, contents)
+        except AlreadyCommitted:
+            detail = "must be a new name: this one was committed with other rows, from other events"
+            raise InvalidParameter("once", detail) from None
+
     def share(
         self,
         plan: Plan,

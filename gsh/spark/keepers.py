@@ -84,13 +84,7 @@ class ByService:
         return Opening(plan, opened.seed, inside, committed, opened.budget_use)
 
     def commit(self, made: Finished) -> None:
-        from gsh.client.errors import AlreadyCommitted  # noqa: PLC0415 - only with a service
-
-        try:
-            self._payer.service.releases.commit(self._payer.once, made.digest, made.rows, made.contents)
-        except AlreadyCommitted:
-            detail = "must be a new name: this one was committed with other rows, from other events"
-            raise InvalidParameter("once", detail) from None
+        self._payer.commit(made.digest, made.rows, made.contents)
 
     def certificate(self) -> Certificate:
         return self._payer.service.releases.certificate(self._payer.once)

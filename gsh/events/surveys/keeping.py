@@ -131,13 +131,7 @@ class KeptByService:
         return said.recorded(None)
 
     def commit(self, digest: str, rows: int, contents: Mapping[str, Mapping[str, Any]]) -> None:
-        from gsh.client.errors import AlreadyCommitted  # noqa: PLC0415 - only with a service
-
-        try:
-            self._payer.service.releases.commit(self._payer.once, digest, rows, contents)
-        except AlreadyCommitted:
-            detail = "must be a new name: this one was committed with other rows, from other events"
-            raise InvalidParameter("once", detail) from None
+        self._payer.commit(digest, rows, contents)
 
     def done(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
