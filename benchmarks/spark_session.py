@@ -5,9 +5,9 @@ import os
 import sys
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["CORES", "cpu_seconds", "has_spark", "local_session"]
+__all__ = ["CORES", "Stage", "cpu_seconds", "has_spark", "local_session", "stages"]
 
 ROOT = Path(__file__).parents[1]
 
@@ -38,6 +38,29 @@ def local_session(folder: str) -> Any:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+class Stage(NamedTuple):
+    """A stage of a query: the CPU time of its tasks, without compilation, and what they shuffled."""
+
+    number: int
+    cpu: float
+    read: int
+    """Rows that came from a shuffle."""
+    written: int
+    """Rows that went to one."""
+
+
+def stages(spark: Any) -> list[Stage]:
+    """All stages that Spark has run, and still knows."""
+    gateway = spark.sparkContext._gateway
+    none = gateway.jvm.java.util.ArrayList()
+    found = spark._jsc.sc().statusStore().stageList(none, False, False, gateway.new_array(gateway.jvm.double, 0), none)
+    each = (found.apply(place) for place in range(found.size()))
+    return [
+        Stage(it.stageId(), it.executorCpuTime() / 1e9, it.shuffleReadRecords(), it.shuffleWriteRecords())
+        for it in each
+    ]
 
 
 def cpu_seconds() -> float:
