@@ -16,7 +16,7 @@ from gsh.duckdb.workspace import Workspace, workspace
 from gsh.errors import InvalidParameter
 from gsh.events.published import OnProgress, Progress
 from gsh.events.tables import AnyPlan
-from gsh.events.terms import Payer
+from gsh.events.terms import Payer, provenance_of
 
 __all__ = ["Job", "reporter"]
 
@@ -74,7 +74,7 @@ class Job:
     def paid(self, plan: AnyPlan, stated: Mapping[str, float]) -> dict[str, Any]:
         """The arguments of a release that the budget pays for."""
         assert self.payer is not None
-        provenance = {"enforced_by": _ENGINE, "plan_digest": plan.digest, "plan": plan.to_json()}
+        provenance = provenance_of(_ENGINE, plan)
         return {**stated, **self.payer.paid, "provenance": provenance, "unprotected": self.unprotected}
 
     def check_same(self, *, mechanism: bool, unprotected: Sequence[str] | None) -> None:

@@ -29,7 +29,16 @@ from gsh.events.published import OnProgress, Published
 from gsh.events.surveys.asked import Asks, SurveyBound, asks_in_tables, settled
 from gsh.events.surveys.surveying import surveying_of
 from gsh.events.tables import planned
-from gsh.events.terms import Terms, check_plan, payer_of, repeated, salt_for, terms_for, terms_for_tables
+from gsh.events.terms import (
+    Terms,
+    check_plan,
+    payer_of,
+    plan_digest_of,
+    repeated,
+    salt_for,
+    terms_for,
+    terms_for_tables,
+)
 from gsh.library.groups import release
 from gsh.library.tables import Table
 
@@ -232,8 +241,7 @@ def _released(job: Job, plan: Plan, terms: Terms, output: Output | None) -> Publ
     if record is None:
         return None
     certificate = record.certificate
-    is_one = "mechanism" in certificate and record.state == "made"
-    check_plan(certificate.bounds.plan_digest if is_one else None, plan)
+    check_plan(plan_digest_of(certificate) if record.state == "made" else None, plan)
     is_same = certificate.mechanisms[""] == terms.only
     job.check_same(mechanism=is_same, unprotected=certificate.unprotected)
     if record.stored is None:  # it is charged, and nobody has read its answer: the same request draws it again

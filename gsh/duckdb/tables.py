@@ -17,7 +17,7 @@ from gsh.events.output import certified_rows
 from gsh.events.public_keys import ListedKeys
 from gsh.events.published import Published
 from gsh.events.tables import Plans
-from gsh.events.terms import Terms, check_plan
+from gsh.events.terms import Terms, check_plan, plan_digest_of
 from gsh.library.groups import release
 from gsh.results.rest import rests_asked
 
@@ -90,8 +90,7 @@ def _released(
     if record is None:
         return None
     certificate = record.certificate
-    digests = {each.bounds.plan_digest for each in certificate.described.values()}
-    check_plan(digests.pop() if record.state == "made" and len(digests) == 1 else None, plans)
+    check_plan(plan_digest_of(certificate) if record.state == "made" else None, plans)
     is_same = dict(certificate.mechanisms) == dict(terms.mechanisms)
     job.check_same(mechanism=is_same, unprotected=certificate.unprotected)
     if record.stored is None:  # it is charged, and nobody has read its answer: the same request draws it again

@@ -13,7 +13,7 @@ from gsh.accounting.calibration.usual_noise import MOST_SIGMA
 from gsh.accounting.mechanism import AnyMechanism, Mechanism
 from gsh.accounting.sensitivity import Box
 from gsh.arguments import Integer, Real, instance, real, text, texts
-from gsh.certificate import ABOUT
+from gsh.certificate import ABOUT, Certificate
 from gsh.errors import InfeasibleTarget, InvalidParameter, renamed
 from gsh.events.lots import new_salt, salt_of_release
 from gsh.events.plan import Plan
@@ -27,7 +27,18 @@ if TYPE_CHECKING:
     from gsh.client.operations import Blocking
     from gsh.client.releases import RecordedRelease
 
-__all__ = ["Payer", "Terms", "check_plan", "payer_of", "repeated", "salt_for", "terms_for", "terms_for_tables"]
+__all__ = [
+    "Payer",
+    "Terms",
+    "check_plan",
+    "payer_of",
+    "plan_digest_of",
+    "provenance_of",
+    "repeated",
+    "salt_for",
+    "terms_for",
+    "terms_for_tables",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +96,7 @@ class Payer:
         earlier = self.earlier()
         if earlier is not None:
             certificate = earlier.certificate
-            check_plan(certificate.bounds.plan_digest, plan)
+            check_plan(plan_digest_of(certificate), plan)
             stated = {} if certificate.epsilon is None else {"epsilon": certificate.epsilon}
             return mechanism_from_json(certificate.to_dict()["mechanism"]), stated
         found = self.service.budgets.calibrate(
@@ -110,8 +121,7 @@ class Payer:
             )
             return found.tables, {"epsilon": found.epsilon}
         certificate = earlier.certificate
-        digests = {each.bounds.plan_digest for each in certificate.described.values()}
-        check_plan(digests.pop() if len(digests) == 1 else None, plan)
+        check_plan(plan_digest_of(certificate), plan)
         return certificate.mechanisms, {} if certificate.epsilon is None else {"epsilon": certificate.epsilon}
 
 
@@ -185,6 +195,17 @@ def salt_for(payer: Payer | None) -> str:
 class _WithDigest(Protocol):
     @property
     def digest(self) -> str: ...
+
+
+def plan_digest_of(said: Certificate) -> str | None:
+    """The digest of the plan in a certificate; None if it has no plan, or several."""
+    digests: set[str | None] = {each.bounds.plan_digest for each in said.described.values()}
+    return digests.pop() if len(digests) == 1 else None
+
+
+def provenance_of(engine: str, plan: AnyPlan, digest: str | None = None) -> dict[str, Any]:
+    """Which engine made sure that no user exceeds the bounds, and by which plan; ``digest`` is that of the plan."""
+    return {"enforced_by": engine, "plan_digest": plan.digest if digest is None else digest, "plan": plan.to_json()}
 
 
 def check_plan(digest: str | None, plan: _WithDigest) -> None:

@@ -16,15 +16,14 @@ from gsh.certificate_words import NOISE_FROM_A_SEED
 from gsh.errors import InvalidParameter
 from gsh.events.lots import new_salt
 from gsh.events.plan import Plan
-from gsh.events.surveys.keeping import plan_digest_of
 from gsh.events.tables import AnyPlan, Plans
-from gsh.events.terms import Payer, Terms, check_plan
+from gsh.events.terms import Payer, Terms, check_plan, plan_digest_of, provenance_of
 from gsh.results.budget_use import BudgetUse
 from gsh.spark.noise import SEED_BYTES
 from gsh.spark.places import SEED_FILE, Finished, Place
 from gsh.wire import Json, mechanism_to_json
 
-__all__ = ["ENGINE", "ByFile", "ByService", "Keeper", "Opening", "plan_digest_of"]
+__all__ = ["ENGINE", "ByFile", "ByService", "Keeper", "Opening"]
 
 ENGINE: Final = "gsh.spark"
 _OF_ONE_RUN = {"release_id", "released_at", "service_version", "python", "flint"}
@@ -73,7 +72,7 @@ class ByService:
             terms.released,
             **self._payer.paid,
             unprotected=self._unprotected,
-            provenance={"enforced_by": ENGINE, "plan_digest": plan.digest, "plan": plan.to_json()},
+            provenance=provenance_of(ENGINE, plan),
             epsilon=terms.stated.get("epsilon"),
             delta=terms.stated.get("delta"),
         )

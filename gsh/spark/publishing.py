@@ -36,13 +36,13 @@ from gsh.events.surveys.asked import SurveyBound, asks_in_tables, settled
 from gsh.events.surveys.keeping import begun_salt
 from gsh.events.surveys.surveying import Surveying, surveying_of
 from gsh.events.tables import AnyPlan, place_of, planned
-from gsh.events.terms import Terms, payer_of, repeated, terms_for, terms_for_tables
+from gsh.events.terms import Terms, payer_of, plan_digest_of, repeated, terms_for, terms_for_tables
 from gsh.histogram.formats import metadata_of
 from gsh.library.tables import Table
 from gsh.results.private_tables import LazyTables
 from gsh.results.reading import read
 from gsh.spark.aggregates import aggregates, by_user, kinds_of, quoted
-from gsh.spark.keepers import ByFile, ByService, Keeper, Opening, plan_digest_of
+from gsh.spark.keepers import ByFile, ByService, Keeper, Opening
 from gsh.spark.needs import check_needs
 from gsh.spark.noise import noise_function
 from gsh.spark.places import Finished, Place

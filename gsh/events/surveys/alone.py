@@ -16,7 +16,7 @@ from gsh.events.surveys.choices import DrawnHistogram
 from gsh.events.surveys.histograms import Counts
 from gsh.events.surveys.result import Survey
 from gsh.events.surveys.surveying import Surveying, surveying_of
-from gsh.events.terms import Payer, check_plan
+from gsh.events.terms import Payer, check_plan, plan_digest_of
 from gsh.library.groups import release
 
 __all__ = ["released_survey", "surveying_alone"]
@@ -77,8 +77,7 @@ def released_survey(
         return _result(surveying, local, said)
     record = payer.earlier()
     if record is not None and record.stored is not None:
-        digests = {each.bounds.plan_digest for each in record.certificate.described.values()}
-        check_plan(digests.pop() if len(digests) == 1 else None, surveying)
+        check_plan(plan_digest_of(record.certificate), surveying)
         stored: Any = record.load()
         return _result(surveying, stored.tables, stored.certificate, is_replayed=True, released_at=record.at)
     made = payer.service.release(

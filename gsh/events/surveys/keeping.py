@@ -24,8 +24,7 @@ from gsh.errors import InvalidParameter
 from gsh.events.lots import new_salt, salt_of_release
 from gsh.events.own_files import check_own, write_own
 from gsh.events.surveys.surveying import Decided, Surveying
-from gsh.events.tables import AnyPlan
-from gsh.events.terms import Payer, check_plan
+from gsh.events.terms import Payer, check_plan, plan_digest_of, provenance_of
 
 __all__ = [
     "SEED_BYTES",
@@ -37,7 +36,6 @@ __all__ = [
     "begun_salt",
     "folder_of",
     "other_events",
-    "plan_digest_of",
 ]
 
 SEED_BYTES = 32
@@ -100,7 +98,7 @@ class KeptByService:
             surveying.terms.released,
             **self._payer.paid,
             unprotected=self._unprotected,
-            provenance=self._provenance(surveying.plan, surveying.digest),
+            provenance=provenance_of(self._engine, surveying.plan, surveying.digest),
             epsilon=surveying.terms.stated.get("epsilon"),
             survey=surveying.statement,
         )
@@ -124,7 +122,7 @@ class KeptByService:
                 decided.terms.released,
                 digest=decided.statement.digest,
                 chosen=decided.statement.chosen,
-                provenance=self._provenance(decided.plan, decided.plan.digest),
+                provenance=provenance_of(self._engine, decided.plan),
             )
         except AlreadySurveyed:
             raise other_events(self.folder) from None
@@ -135,16 +133,6 @@ class KeptByService:
 
     def done(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _provenance(self, plan: AnyPlan, digest: str) -> dict[str, Any]:
-        return {"enforced_by": self._engine, "plan_digest": digest, "plan": plan.to_json()}
-
-
-def plan_digest_of(said: Certificate) -> str | None:
-    """The digest of the plan in a certificate."""
-    table = next(iter(said.described.values()))
-    digest: str | None = table.bounds.plan_digest
-    return digest
 
 
 class Nowhere:
