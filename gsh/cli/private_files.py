@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Columns", "Rounding", "certified_table", "stated_table"]
 
-_COUNT = "count"
-
 
 class Columns(NamedTuple):
     """What options say about the columns of a table."""
@@ -94,10 +92,11 @@ def stated_table(
 ) -> "PrivateTables":
     """A table whose mechanism is given. What its certificate says of the columns counts if it has this mechanism."""
     from gsh.histogram.meanings import Meaning  # noqa: PLC0415 - loads numpy
+    from gsh.library.measures import COUNT  # noqa: PLC0415
 
     is_clear = name is not None or len(given) == 1
     values = options.one_of(given, name).column_names if is_clear else ()
-    count, keys = columns.counted or _COUNT, columns.keys or ()
+    count, keys = columns.counted or COUNT, columns.keys or ()
     declared = options.csv_types(columns.types, list(keys), count, values) | {count: "float64"}
     places = Roles(keys, count, values).places(options.listed("--type", columns.types, "COLUMN=TYPE"))
     _, published = read_table_file(path, source, declared, places)
@@ -106,7 +105,7 @@ def stated_table(
     certificate, meaning = _certificate_in(published), Meaning()
     if certificate is not None and certificate.mechanisms.get(own or name or "") == mechanism:
         meaning, stated = certificate.meanings[own or name or ""], certificate.columns.get(own or name or "")
-        count = columns.counted or (_COUNT if stated is None else stated.count)
+        count = columns.counted or (COUNT if stated is None else stated.count)
     published = published.select(meaning.without_averages(published.column_names))
     numbers = (count, *mechanism.column_names)
     _check(published, numbers)

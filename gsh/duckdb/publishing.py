@@ -23,7 +23,7 @@ from gsh.duckdb.written import TablePlace, TablesPlace, published_table, replay_
 from gsh.errors import InvalidParameter
 from gsh.events.kinds import Kind
 from gsh.events.output import Output, certified_rows
-from gsh.events.plan import Plan, checked_keys, make_plan
+from gsh.events.plan import Plan, check_given, checked_keys, make_plan
 from gsh.events.public_keys import KeysLike, ListedKeys, Origin, public_keys_of
 from gsh.events.published import OnProgress, Published
 from gsh.events.surveys.asked import Asks, SurveyBound, asks_in_tables, settled
@@ -161,6 +161,7 @@ def publish(
     if isinstance(tables, Mapping):
         tables, asks = asks_in_tables(tables)
     elif tables is None:
+        check_given(by=by, c_u=c_u)
         bounds, own = settled(bounds)
         asks = {} if own is None else {"": own}
     keeper = keeper_of(job, folder_or_file) if asks else None

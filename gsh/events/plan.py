@@ -40,6 +40,7 @@ from gsh.library.measures import ARGUMENTS, COUNT, Measure, Ratio, measures_of, 
 __all__ = [
     "COUNT",
     "Plan",
+    "check_given",
     "checked_keys",
     "checked_object",
     "make_plan",
@@ -364,6 +365,13 @@ def _least_users(tau: object, public_keys: object) -> int:
     if not 0 <= least_users <= 2**53:
         raise InvalidParameter("tau", "must be from 0 to 2^53")
     return least_users
+
+
+def check_given(**arguments: object) -> None:
+    """Refuse a publication of one table without what the table must have."""
+    for name, value in arguments.items():
+        if value is None:
+            raise InvalidParameter(name, "must be given, or tables in place of it")
 
 
 def checked_keys(by: object) -> tuple[str, ...]:

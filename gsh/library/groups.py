@@ -23,6 +23,7 @@ from gsh.histogram.noise import Noise
 from gsh.histogram.public_keys import PublicKeys
 from gsh.histogram.roles import Roles
 from gsh.histogram.tables import release_table
+from gsh.library.measures import COUNT
 from gsh.library.rounding import rounded_to
 
 __all__ = [
@@ -115,7 +116,7 @@ def release(
     table: ArrowTable,
     *,
     key_columns: Sequence[str],
-    count_column: str,
+    count_column: str = COUNT,
     public_keys: Sequence[Any] | NDArray[Any] | ArrowTable | None = None,
     round: bool = False,
     units: Mapping[str, Real] | None = None,
@@ -138,7 +139,8 @@ def release(
         drop groups with C < τ,   publish C + N(0, σ²) and A + N(0, Σ),   drop groups with C + N(0, σ²) < τ*
 
     Give lists or arrays (``keys``, ``counts``, and ``values`` for further columns) and get ``Groups``. Or give a table
-    with its ``key_columns`` and ``count_column`` and get an Arrow table. Its other columns are the aggregates.
+    with its ``key_columns`` and ``count_column`` (``count`` unless given) and get an Arrow table. Its other columns are
+    the aggregates.
 
     A ``gsh.PlainGaussian`` has no thresholds: its groups are public. ``public_keys`` lists them, from public knowledge
     and not from the data. All of them are published; a group that is not given counts 0. ``public_keys="posted"`` says
@@ -225,10 +227,16 @@ def arrow_of(table: ArrowTable, pointer: str) -> pa.Table:
 def roles_of(
     mechanism: AnyMechanism, keys: object, count: object, parameters: tuple[str, str] = ("key_columns", "count_column")
 ) -> Roles:
-    """The roles of the columns of a table. ``parameters`` are the names of the arguments ``keys`` and ``count``."""
+    """The roles of the columns of a table. ``parameters`` are the names of the arguments ``keys`` and ``count``.
+
+    The count has one name, unless another is given.
+    """
     for_keys, for_count = parameters
+    count = COUNT if count is None else count
     if not isinstance(count, str):
         raise InvalidGroups(for_count, "must be the name of a column")
+    if keys is None:
+        raise InvalidGroups(for_keys, "must be given: the names of the key columns")
     try:
         names = texts(for_keys, keys)
     except InvalidParameter as error:

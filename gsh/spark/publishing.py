@@ -29,7 +29,7 @@ from gsh.certificate import Certificate
 from gsh.errors import Error, InvalidParameter, sum_too_large
 from gsh.events.folders import checked_folders
 from gsh.events.lots import salt_of_release
-from gsh.events.plan import Plan, checked_keys, make_plan
+from gsh.events.plan import Plan, check_given, checked_keys, make_plan
 from gsh.events.public_keys import KeysLike, ListedKeys, Origin, public_keys_of
 from gsh.events.published import Published
 from gsh.events.surveys.asked import SurveyBound, asks_in_tables, settled
@@ -202,9 +202,7 @@ def _one(table: Mapping[str, Any], origin: Origin, **further: Any) -> tuple[Plan
     fields = dict(table)
     public_keys = fields.pop("public_keys")
     del fields["weights"]
-    for name in ("by", "c_u"):
-        if fields[name] is None:
-            raise InvalidParameter(name, "must be given, or tables in place of it")
+    check_given(by=fields["by"], c_u=fields["c_u"])
     fields |= {"tau": 1 if fields["tau"] is None else fields["tau"], "round": bool(fields["round"])}
     listed = {} if public_keys is None else {"": public_keys_of(public_keys, checked_keys(fields["by"]), origin=origin)}
     digest = listed[""].digest if listed else None

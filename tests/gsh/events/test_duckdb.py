@@ -148,6 +148,12 @@ def test_a_number_with_a_fraction_is_no_integer(number: str, ending: str, tmp_pa
         assert on_duckdb(path, whole)["b",] == (1, math.floor(float(number) + 0.5))
 
 
+@pytest.mark.parametrize(("given", "missing"), [({}, "by"), ({"c_u": 1}, "by"), ({"by": "url"}, "c_u")])
+def test_a_publication_of_one_table_needs_its_bounds(given: dict[str, Any], missing: str) -> None:
+    with pytest.raises(gsh.InvalidParameter, match=f"^{missing}: must be given, or tables in place of it$"):
+        gsh.publish("missing.parquet", user="user_id", epsilon=1, delta=1e-6, **given)
+
+
 def test_a_column_that_begins_late_in_json_lines_is_found(tmp_path: Path) -> None:
     lines = ['{"user_id": "u", "url": "a"}'] * 30_000 + ['{"user_id": "v", "url": "a", "likes": 3}']
     (tmp_path / "events.jsonl").write_text("\n".join(lines))
