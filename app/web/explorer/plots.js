@@ -119,6 +119,12 @@ export function wirePlots(state, changed) {
     return [low - margin, high + margin];
   }
 
+  /** Whether a mark is on its axis. One that is far away would have coordinates that no browser reads. */
+  function isWithin(id, { axis, at }, [low, high]) {
+    const place = isLog(id, axis) ? Math.log10(at) : at;
+    return low <= place && place <= high;
+  }
+
   /** A thin line at a value of an axis, with its words. Plotly wants logarithms for the words alone. */
   function markOf(id, { axis, at, text, isLow = false }) {
     const along = axis === "x" ? "y" : "x";
@@ -148,8 +154,9 @@ export function wirePlots(state, changed) {
   }
 
   function layout(id, figure, traces) {
-    const marks = (figure.marks?.(data) ?? []).filter(({ axis, at }) => at > 0 || !isLog(id, axis));
-    const drawn = marks.map((mark) => markOf(id, mark));
+    const ranges = { x: rangeOf(id, "x", traces), y: rangeOf(id, "y", traces) };
+    const marks = figure.marks?.(data) ?? [];
+    const drawn = marks.filter((mark) => isWithin(id, mark, ranges[mark.axis])).map((mark) => markOf(id, mark));
     const style = (which) => ({
       title: { text: figure[which].title, standoff: 8 },
       type: isLog(id, which) ? "log" : "linear",
@@ -158,8 +165,8 @@ export function wirePlots(state, changed) {
       zeroline: false,
       automargin: true,
       tickmode: "array", // Plotly's superscripts are inline styles, which the policy forbids
-      range: rangeOf(id, which, traces),
-      ...ticks(id, which, rangeOf(id, which, traces)),
+      range: ranges[which],
+      ...ticks(id, which, ranges[which]),
     });
     return {
       separators: ".\u202f",
