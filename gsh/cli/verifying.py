@@ -39,6 +39,14 @@ def verify(
         str | None,
         typer.Option("--certificate", metavar="FILE", help="The certificate, if it is elsewhere. For one file."),
     ] = None,
+    bundle: Annotated[
+        str | None,
+        typer.Option(
+            "--bundle",
+            metavar="FILE",
+            help="The audit bundle of its budget (gsh budgets bundle): the entry must agree.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Check signature, rows and every number of released files, without asking a service.
@@ -52,7 +60,7 @@ def verify(
         raise Refusal(Code.INVALID, "--signature, --certificate: are for one file", "verify the files one by one")
     import gsh  # noqa: PLC0415 - loads numpy
 
-    found = [gsh.verify(file, keys=keys, signature=signature, certificate=certificate) for file in files]
+    found = [gsh.verify(file, keys=keys, signature=signature, certificate=certificate, bundle=bundle) for file in files]
     if as_json:
         show([each.to_dict() for each in found], as_json=True)
     else:

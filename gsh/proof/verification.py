@@ -12,7 +12,7 @@ No service is asked. What differs is named. Nothing of a file is believed before
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
@@ -27,6 +27,7 @@ from gsh.histogram.released_content import ReleasedContent, content_of
 from gsh.histogram.roles import ENDS, interval_columns
 from gsh.library.accuracy import intervals
 from gsh.proof.answers import json_answer
+from gsh.proof.bundles import wrong_entry
 from gsh.proof.envelopes import opened, subjects_of
 from gsh.proof.key_sources import KeysLike, keys_of
 from gsh.proof.keys import KeySet
@@ -104,13 +105,15 @@ def verify(
     keys: KeysLike | None = None,
     signature: str | os.PathLike[str] | None = None,
     certificate: CertificateLike | None = None,
+    bundle: str | os.PathLike[str] | None = None,
     most_bytes: int = 2**33,
 ) -> Verification:
     """Whether a file is as it was released: its signature, its rows, and every number of its certificate.
 
     ``path`` is what ``gsh.read`` reads, or an answer in JSON. ``keys`` are the public keys of the issuer: a file, an
     address (https://gsh.example.org), or their JSON. Without them no signature can be checked. ``signature`` is a
-    file with the signed envelope, if it is neither in the file nor next to it.
+    file with the signed envelope, if it is neither in the file nor next to it. ``bundle`` is an audit bundle of the
+    budget: the entry that paid must be in its history, and cost as much.
 
         gsh.verify("private.parquet", keys="gsh-keys.json").state
     """
@@ -121,7 +124,11 @@ def verify(
         envelope = read.signature if signature is None else _text_of(os.fspath(signature))
     except (FileError, InvalidParameter) as error:
         return _unreadable(name, error)
-    return _verified(name, read, envelope, known)
+    found = _verified(name, read, envelope, known)
+    if bundle is None or found.certificate is None:
+        return found
+    entry = tuple(Fault(where, detail) for where, detail in wrong_entry(found.certificate, bundle))
+    return replace(found, faults=(*found.faults, *entry))
 
 
 def verify_given(files: Mapping[str, pa.Buffer], keys: KeySet, most_bytes: int) -> Verification:

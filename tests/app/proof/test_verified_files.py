@@ -1,6 +1,8 @@
 """Files that the service released are verified in every format: without it, and by it for everybody."""
 
 import json
+import zipfile
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from io import BytesIO
 from pathlib import Path
@@ -12,9 +14,10 @@ import pytest
 
 import gsh
 from app.errors import Busy
+from gsh.cli import main
 from gsh.histogram.file_formats import MEDIA_TYPES
 from tests.app.budgets.test_budgets import Bank
-from tests.app.client import problem_errors
+from tests.app.client import Json, problem_errors
 from tests.app.releases.test_tables import post_json
 from tests.gsh.histogram.uploads import as_bytes
 
@@ -86,10 +89,10 @@ def folder(bank: Bank, tmp_path: Path) -> Path:
     assert bank.request("POST", "/release", json=BODY, headers={"idempotency-key": "first"}).status_code == 200
     content = bank.get("/releases/first/answer", headers={"accept": MEDIA_TYPES["parquet"]}).content
     table = pq.read_table(BytesIO(content))
-    metadata = dict(table.schema.metadata)
-    signature = metadata.pop(b"gsh.signature")
+    metadata = {name: text for name, text in table.schema.metadata.items() if name != b"gsh.signature"}
     pq.write_table(table.replace_schema_metadata(metadata), tmp_path / "private.parquet")
-    (tmp_path / "private.parquet.sig.json").write_bytes(signature)
+    signature = bank.get("/releases/first/certificate?signed=true").text  # with the record of the ledger
+    (tmp_path / "private.parquet.sig.json").write_text(signature)
     return tmp_path
 
 
@@ -170,4 +173,28 @@ def test_an_uploaded_table_comes_back_signed_if_a_budget_paid(bank: Bank, tmp_pa
     assert state({"budget": "web"}, {"idempotency-key": "first"}) == "verified"
     assert state({"budget": "web"}, {"idempotency-key": "first"}) == "verified"  # a replay
     assert state({}, {}) == "unsigned"
+    bank.app.state.services.close_pools()
+
+
+def test_the_entry_that_paid_is_found_in_a_bundle(bank: Bank, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle, keys = folder / "web.zip", folder / "keys.json"
+    bundle.write_bytes(bank.get("/budgets/web/bundle").content)
+    keys.write_text(bank.get("/.well-known/gsh-keys.json").text)
+    file = folder / "private.parquet"
+    assert main(["verify", str(file), "--keys", str(keys), "--bundle", str(bundle)]) == 0
+
+    def changed(change: Callable[[Json], object]) -> list[str]:
+        with zipfile.ZipFile(bundle) as archive:
+            history = json.loads(archive.read("histories/web.json"))
+        change(history["entries"][-1])
+        with zipfile.ZipFile(folder / "other.zip", "w") as archive:
+            archive.writestr("histories/web.json", json.dumps(history))
+        return [each.where for each in gsh.verify(file, keys=keys, bundle=folder / "other.zip").faults]
+
+    assert changed(dict.copy) == []
+    assert changed(lambda entry: entry["details"].update(mu_squared=1e-9)) == ["entry/mu_squared"]
+    assert changed(lambda entry: entry["details"].update(release_id="other")) == ["entry"]
+    assert changed(lambda entry: entry.update(hash="0" * 64)) == ["entry"]  # its signature has the record
+    with pytest.raises(gsh.FileError, match="must be an audit bundle"):
+        gsh.verify(file, keys=keys, bundle=keys)
     bank.app.state.services.close_pools()
