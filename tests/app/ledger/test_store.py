@@ -352,6 +352,21 @@ def test_racing_retries_of_one_request_share_one_answer(ledger: Ledger, ledger_u
     assert ledger.budget("web")[0].spent.releases == 1
 
 
+def test_a_budget_whose_last_charge_was_changed_is_shown_without_what_fits(ledger: Ledger) -> None:
+    """A verification says what is wrong. Before, there is the release that the budget was charged for."""
+    ledger.put_budget("web", Limit(1.0, 1e-4), "", AT)
+    charge(ledger, paid())
+    assert ledger.budget("web").like == (cost_of(URLS), URLS)
+
+    with ledger._connections.transaction() as execute:
+        execute("UPDATE entries SET payload = '{' WHERE kind = 'charge'")
+
+    assert ledger.budget("web").like is None
+    fault = ledger.verify("web")[1]
+    assert fault is not None
+    assert fault.number == ledger.standing("web").entries
+
+
 def test_a_budget_made_by_several_at_once_is_made_once(ledger: Ledger, ledger_url: str) -> None:
     def attempt(_number: int) -> int:
         mine = open_ledger(ledger_url, "a secret for tests")
