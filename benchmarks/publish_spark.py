@@ -7,7 +7,6 @@ build/tumult-env (tmlt.analytics 0.21).
 """
 
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,7 +21,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.markdown import table
 from benchmarks.publish_spark_parts import parts
-from benchmarks.spark_session import CORES, cpu_seconds, has_spark, local_session
+from benchmarks.spark_session import CORES, cpu_seconds, has_spark, local_session, stages
 
 ROOT = Path(__file__).parents[1]
 SIZES = (1_000_000, 3_000_000, 10_000_000, 30_000_000)
@@ -100,7 +99,8 @@ def _own(folder: Path, sizes: list[int]) -> dict[int, float]:
 
     print(f"\npublish on Spark {spark.version}, {CORES} cores, {PER_USER} events a user, C_u = {C_U}, two sums\n")
     columns = ["events", "by hand in SQL", "by hand, two shuffles", "bounding alone", "gsh.spark.publish"]
-    print(table([*columns, "ratio to the faster one by hand", "CPU time, ratio", "time, relative to linear"], []))
+    columns += ["ratio to the faster one by hand", "in CPU time", "in CPU time of tasks", "time, relative to linear"]
+    print(table(columns, []))
     times = {}
     for size in sizes:
         path = folder / f"events-{size}.parquet"
@@ -109,12 +109,12 @@ def _own(folder: Path, sizes: list[int]) -> dict[int, float]:
         # The first calls also start Python and compile. The large ones take long, and one of each will do.
         rounds, warm = (3 if size <= 3_000_000 else 1), (1 if size == sizes[0] else 0)
         calls = as_sql, lambda events: written(_two_shuffles(events)), bounded, published
-        found = _in_turn([lambda call=call: call(events) for call in calls], rounds, warm)  # noqa: B023
-        (in_sql, short, _, ours), work = zip(*found, strict=True)
-        times[size] = ours
-        growth = ours / times[sizes[0]] / (size / sizes[0])
-        shown = [f"{seconds:.1f} s ({cpu:.1f} s CPU)" for seconds, cpu in found]
-        ratios = [f"{ratio:.2f}" for ratio in (ours / min(in_sql, short), work[3] / min(work[:2]), growth)]
+        found = _in_turn(spark, [lambda call=call: call(events) for call in calls], rounds, warm)  # noqa: B023
+        times[size] = found[3][0]
+        growth = times[size] / times[sizes[0]] / (size / sizes[0])
+        shown = [f"{seconds:.1f} s ({cpu:.1f} s CPU, {tasks:.1f} s of tasks)" for seconds, cpu, tasks in found]
+        to_hand = [each[3] / min(each[:2]) for each in zip(*found, strict=True)]
+        ratios = [f"{ratio:.2f}" for ratio in (*to_hand, growth)]
         print(f"| {' | '.join([f'{size:.0e}', *shown, *ratios])} |", flush=True)
     print(f"\n{sizes[-1] / times[sizes[-1]] / CORES:,.0f} events per second and core at {sizes[-1]:.0e} events\n")
     parts(spark, folder)
@@ -145,19 +145,24 @@ def _two_shuffles(events: Any) -> Any:
     )
 
 
-def _in_turn(calls: Sequence[Callable[[], None]], rounds: int, warm: int) -> list[tuple[float, float]]:
-    """Median seconds, and CPU seconds, of calls that take turns; those that warm up are not counted.
+def _in_turn(
+    spark: Any, calls: Sequence[Callable[[], None]], rounds: int, warm: int
+) -> list[tuple[float, float, float]]:
+    """Least seconds, CPU seconds, and those of tasks of calls that take turns; those that warm up are not counted.
 
-    Where other programs run too, CPU seconds differ less from run to run.
+    Other programs only add to them. CPU seconds have what Java spends on compiling, and those of tasks do not.
     """
-    times: list[list[tuple[float, float]]] = [[] for _ in calls]
+    times: list[list[tuple[float, float, float]]] = [[] for _ in calls]
     for number in range(warm + rounds):
         for call, seconds in zip(calls, times, strict=True):
-            start, used = perf_counter(), cpu_seconds()
+            known, start, used = {stage.number for stage in stages(spark)}, perf_counter(), cpu_seconds()
             call()
+            clock, cpu = perf_counter() - start, cpu_seconds() - used
+            tasks = sum(stage.cpu for stage in stages(spark) if stage.number not in known)
             if number >= warm:
-                seconds.append((perf_counter() - start, cpu_seconds() - used))
-    return [(statistics.median(each[0] for each in one), statistics.median(each[1] for each in one)) for one in times]
+                seconds.append((clock, cpu, tasks))
+    least = [[min(each) for each in zip(*one, strict=True)] for one in times]
+    return [(clock, cpu, tasks) for clock, cpu, tasks in least]
 
 
 def _peers(folder: Path, times: dict[int, float]) -> None:
