@@ -30,6 +30,18 @@ def test_every_link_leads_to_a_file_and_a_heading(document: Path, target: str) -
     assert not anchor or anchor in anchors(file)
 
 
+def test_links_of_pages_into_the_guide_lead_to_a_document_and_a_heading() -> None:
+    pages = sorted((ROOT / "app" / "web").rglob("page.html"))
+    targets = [each for page in pages for each in re.findall(r'href="guide/([^"]+)"', page.read_text())]
+
+    assert "budgets.html#questions-before-signing" in targets
+    for target in targets:
+        path, _, anchor = target.partition("#")
+        document = ROOT / "docs" / path.replace(".html", ".md")
+        assert document.exists(), target
+        assert not anchor or anchor in anchors(document), target
+
+
 def test_the_index_lists_every_document() -> None:
     """docs/index.md has a line for each of the others."""
     index = ROOT / "docs" / "index.md"

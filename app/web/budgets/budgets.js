@@ -47,7 +47,6 @@ wireLimit(
     if (answer.state === "waiting") byId("waiting").textContent = WAITING;
   },
 );
-byId("questions").hidden = document.querySelector('a[href="guide/"]') === null; // a service without the documentation
 byId("overview-print").addEventListener("click", () => print());
 byId("to-overview").addEventListener("click", (event) => {
   event.preventDefault();
