@@ -84,6 +84,11 @@ class FileVerificationOut(Strict):
         examples=["verified"],
     )
     verified: bool = Field(title="Verified", description="Whether the state is `verified`.", examples=[True])
+    has_rows: bool = Field(
+        title="Has rows",
+        description="Whether rows were given. Of a signed certificate alone only signature and numbers are checked.",
+        examples=[True],
+    )
     signed_by: SignerOut | None = Field(
         title="Signed by",
         description="Whose signature of the certificate is good; null if there is none by a key of this service.",
@@ -125,7 +130,8 @@ class FileVerificationOut(Strict):
                                 "format": "binary",
                                 "title": "File",
                                 "description": "A released file: Parquet, Arrow, CSV, an answer in JSON, or a zip "
-                                "archive. Files next to it, such as `private.csv.certificate.json` and "
+                                "archive; or a signed certificate alone. Files next to it, such as "
+                                "`private.csv.certificate.json` and "
                                 "`private.csv.sig.json`, are further parts with this name. So are the tables of a "
                                 "folder, together with its `certificate.json`.",
                             }

@@ -26,7 +26,10 @@ def _result(found: Verification) -> Iterator[str]:
     name = f"<b>{escape(found.file)}</b>"
     match found.state:
         case "verified":
-            yield f'<p class="promise">{name} is as it was released. {_signer(found)} has signed it.</p>'
+            what = (
+                "is as it was released" if found.has_rows else "is a certificate, as it was signed, without its table"
+            )
+            yield f'<p class="promise">{name} {what}. {_signer(found)} has signed it.</p>'
             yield _NOT_SAID
         case "unsigned":
             yield f'<p class="caution">Nobody has signed {name}.</p>'

@@ -76,6 +76,8 @@ def _show(found: "Verification") -> None:
     if found.key_id is not None:
         who = " ".join(filter(None, [found.issuer, found.address and f"({found.address})"])) or "a known key"
         line(f"  signed by {who}, key {found.key_id}")
+    if not found.has_rows:
+        line("  a certificate alone: there are no rows to check")
     said = found.certificate
     if said is None:
         return

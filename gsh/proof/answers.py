@@ -16,7 +16,7 @@ from gsh.results.certificates import FAULTS, certified
 from gsh.results.locations import Location, TooLarge
 from gsh.results.reading import SIGNATURE_ENDING
 
-__all__ = ["json_answer"]
+__all__ = ["envelope_alone", "json_answer"]
 
 _Found = tuple[Certificate, Mapping[str, pa.Table], Mapping[str, pa.Table], str | None]
 _SIZE = 16
@@ -46,6 +46,15 @@ def json_answer(place: Location, name: str, most_bytes: int) -> _Found:
     except FAULTS:
         raise FileError(name, "must be an answer of the service in JSON: groups, and their certificate") from None
     return certificate, found, found, signature
+
+
+def envelope_alone(place: Location, name: str) -> str | None:
+    """The text of a file that is a signed certificate, and no answer; None if it is something else."""
+    try:
+        text = place.content(name, MOST_SCHEMA_BYTES).to_pybytes().decode()
+        return text if "payload" in object_in(text) else None
+    except FAULTS:
+        return None
 
 
 def _table(answer: Answer) -> pa.Table:

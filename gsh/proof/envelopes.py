@@ -29,6 +29,7 @@ __all__ = [
     "opened_statement",
     "pre_authentication",
     "sealed",
+    "stated_in",
     "statement_about",
     "statement_of",
     "subjects_of",
@@ -115,6 +116,11 @@ def opened_statement(envelope: object, keys: KeySet) -> tuple[bytes, str]:
     signatures = [(str(each.get("keyid")), _decoded("signatures", each.get("sig"))) for each in map(_object, listed)]
     key = keys.signer_of(pre_authentication(PAYLOAD_TYPE, payload), signatures)
     return payload, key.id
+
+
+def stated_in(envelope: Mapping[str, Any]) -> Certificate:
+    """The certificate of an envelope that nobody has checked."""
+    return _stated(_decoded("payload", envelope.get("payload")), "").certificate
 
 
 def pre_authentication(kind: str, content: bytes) -> bytes:

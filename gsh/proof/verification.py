@@ -26,9 +26,9 @@ from gsh.histogram.archives import CERTIFICATE_FILE
 from gsh.histogram.released_content import ReleasedContent, content_of
 from gsh.histogram.roles import ENDS, interval_columns
 from gsh.library.accuracy import intervals
-from gsh.proof.answers import json_answer
+from gsh.proof.answers import envelope_alone, json_answer
 from gsh.proof.bundles import wrong_entry
-from gsh.proof.envelopes import opened, subjects_of
+from gsh.proof.envelopes import opened, stated_in, subjects_of
 from gsh.proof.key_sources import KeysLike, keys_of
 from gsh.proof.keys import KeySet
 from gsh.proof.numbers import wrong_numbers
@@ -67,6 +67,8 @@ class Verification:
     """The key that signed; None if nothing was signed by a known key."""
     issuer: str | None = None
     address: str | None = None
+    has_rows: bool = True
+    """Whether rows were given. A signed certificate alone has none: then only its signature and numbers are checked."""
 
     @property
     def state(self) -> State:
@@ -85,6 +87,7 @@ class Verification:
             "file": self.file,
             "state": self.state,
             "verified": self.is_verified,
+            "has_rows": self.has_rows,
             "signed_by": None if self.key_id is None else signed,
             "differences": [each._asdict() for each in self.faults],
             "certificate": None if self.certificate is None else self.certificate.to_dict(),
@@ -93,7 +96,8 @@ class Verification:
 
 class _Read(NamedTuple):
     certificate: Certificate
-    tables: Mapping[str, pa.Table]
+    tables: Mapping[str, pa.Table] | None
+    """None if there is a signed certificate alone."""
     expected: Mapping[str, pa.Table]
     """With the columns of means and ratios computed again."""
     signature: str | None
@@ -122,7 +126,7 @@ def verify(
     try:
         read = _read(located("path", path), name, certificate, most_bytes)
         envelope = read.signature if signature is None else _text_of(os.fspath(signature))
-    except (FileError, InvalidParameter) as error:
+    except (FileError, InvalidParameter, ProofError) as error:
         return _unreadable(name, error)
     found = _verified(name, read, envelope, known)
     if bundle is None or found.certificate is None:
@@ -142,7 +146,7 @@ def verify_given(files: Mapping[str, pa.Buffer], keys: KeySet, most_bytes: int) 
     shown = "files" if name is None else name
     try:
         read = _read(place, shown, None, most_bytes)
-    except (FileError, InvalidParameter) as error:
+    except (FileError, InvalidParameter, ProofError) as error:
         return _unreadable(shown, error)
     return _verified(shown, read, read.signature, None if read.signature is None else keys)
 
@@ -155,11 +159,9 @@ def _main_of(files: Mapping[str, pa.Buffer]) -> str | None:
     """The name of the released file; None if the files are a folder of them."""
     if {CERTIFICATE_FILE, SPARK_CERTIFICATE} & files.keys() or parts_in(folder_of(files).files, ""):
         return None
-    names = [name for name in files if not name.endswith(_BESIDE)]
+    names = [name for name in files if not name.endswith(_BESIDE)] or [*files]
     if len(names) == 1:
         return names[0]
-    if not names:
-        raise InvalidParameter("file", "must be a released file: a certificate or a signature alone has no rows")
     raise InvalidParameter("file", f"must be one release: of several tables, give {CERTIFICATE_FILE} too")
 
 
@@ -169,6 +171,9 @@ def _unreadable(name: str, error: Error) -> Verification:
 
 def _read(place: Location, name: str, certificate: CertificateLike | None, most_bytes: int) -> _Read:
     if name.lower().endswith(".json"):
+        envelope = envelope_alone(place, name)
+        if envelope is not None:
+            return _Read(stated_in(object_in(envelope)), None, {}, envelope)
         return _Read(*json_answer(place, name, most_bytes))
     found, tables = read_files(place, name, certificate=certificate, most_bytes=most_bytes)
     return _Read(found.certificate, tables, found.tables, found.signature)
@@ -200,10 +205,10 @@ def _verified(name: str, read: _Read, envelope: str | None, keys: KeySet | None)
             faults += _unlike(read.certificate, stated)
             if signed.subjects != subjects_of(stated):
                 faults.append(Fault("envelope/payload", "must have the subjects that follow from its certificate"))
-    faults += _wrong_rows(read, stated)
+    faults += [] if read.tables is None else _wrong_rows(read.tables, read.expected, stated)
     faults += [Fault(f"certificate/{where}", detail) for where, detail in _wrong_numbers(stated)]
     who = (None, None) if keys is None or signer is None else (keys.issuer, keys.address)
-    return Verification(name, tuple(faults), stated, signer, *who)
+    return Verification(name, tuple(faults), stated, signer, *who, has_rows=read.tables is not None)
 
 
 def _envelope(text: str) -> Any:
@@ -250,10 +255,12 @@ def _differences(one: Any, two: Any, where: str) -> Iterator[str]:
         yield where
 
 
-def _wrong_rows(read: _Read, stated: Certificate) -> Iterator[Fault]:
-    if read.tables.keys() != stated.described.keys() and (len(read.tables) != 1 or not stated.contents):
+def _wrong_rows(
+    tables: Mapping[str, pa.Table], expected: Mapping[str, pa.Table], stated: Certificate
+) -> Iterator[Fault]:
+    if tables.keys() != stated.described.keys() and (len(tables) != 1 or not stated.contents):
         yield Fault("tables", f"must be {', '.join(stated.described)}: they are those of the certificate")
-    for name, table in read.tables.items():
+    for name, table in tables.items():
         of = f" of {name}" if name else ""
         content = stated.contents.get(name)
         if content is None:
@@ -266,7 +273,7 @@ def _wrong_rows(read: _Read, stated: Certificate) -> Iterator[Fault]:
             yield Fault(f"rows{of}", "cannot be compared: their digest is of a newer version")
             continue
         yield from _wrong_table(table, released, of)
-        yield from _wrong_columns(table, _following(table, read.expected[name], stated, name, released), released, of)
+        yield from _wrong_columns(table, _following(table, expected[name], stated, name, released), released, of)
 
 
 def _wrong_table(table: pa.Table, released: ReleasedContent, of: str) -> Iterator[Fault]:

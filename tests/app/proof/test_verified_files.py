@@ -129,7 +129,7 @@ def test_a_form_without_one_released_file_is_refused(bank: Bank, folder: Path) -
     def fault(files: list[Path], **further: str) -> dict[str, str]:
         return problem_errors(posted(bank, files, **further), 422, "invalid-request")
 
-    assert fault([signature]) == {"/file": "must be a released file: a certificate or a signature alone has no rows"}
+    assert "must be one release" in fault([signature, file, other])["/file"]
     assert "must be one release" in fault([file, other])["/file"]
     assert "another file name" in fault([file, file])["/file"]
     assert fault([file], part="table") == {"": "must be a form of parts called file only"}
@@ -197,4 +197,19 @@ def test_the_entry_that_paid_is_found_in_a_bundle(bank: Bank, folder: Path, caps
     assert changed(lambda entry: entry.update(hash="0" * 64)) == ["entry"]  # its signature has the record
     with pytest.raises(gsh.FileError, match="must be an audit bundle"):
         gsh.verify(file, keys=keys, bundle=keys)
+    bank.app.state.services.close_pools()
+
+
+def test_a_signed_certificate_alone_is_verified_without_rows(bank: Bank, folder: Path) -> None:
+    signature = folder / "private.parquet.sig.json"
+    found = posted(bank, [signature]).json()
+    assert (found["state"], found["has_rows"], found["differences"]) == ("verified", False, [])
+    assert "without its table" in posted(bank, [signature], "text/html").text
+
+    envelope = json.loads(signature.read_text())
+    envelope["signatures"][0]["sig"] = "A" * 86 + "=="
+    signature.write_text(json.dumps(envelope))
+    assert [each["where"] for each in posted(bank, [signature]).json()["differences"]] == ["signature"]
+    signature.write_text(json.dumps(envelope | {"payload": "e30="}))
+    assert posted(bank, [signature]).json()["state"] == "refused"
     bank.app.state.services.close_pools()
