@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -203,6 +204,61 @@ def literal(histogram: Histogram, epsilon: float) -> arb:
         worst = worst.max(1 - p**x * kept(rows, epsilon + hazard * x))
         worst = worst.max(1 - kept(rows, epsilon - hazard * x))
     return worst
+
+
+@settings(max_examples=some_of(40))
+@given(
+    st.sampled_from(["gaussian", "rounded-gaussian", "geometric"]),
+    st.floats(0.6, 12),
+    st.integers(1, 12),
+    st.integers(2, 60),
+    st.sampled_from([">=", ">"]),
+    st.floats(0, 3),
+)
+def test_no_certificate_is_below_the_truth_in_50_digits(
+    kind: NoiseKind, scale: float, groups: int, threshold: int, keeps: Keeps, epsilon: float
+) -> None:
+    """All splits, in mpmath: nothing of the library takes part."""
+    found = at_epsilon(histogram_of(noise=kind, scale=scale, c_u=groups, threshold=threshold, keeps=keeps), epsilon)
+    with mpmath.workdps(60):
+        b, e = mpmath.mpf(scale), mpmath.mpf(epsilon)
+        if kind == "geometric":
+            steps, a = threshold - 1 + (keeps == ">"), mpmath.exp(-1 / b)
+            p = 1 - a**steps / (1 + a)
+        else:
+            edge = 0 if kind == "gaussian" else mpmath.mpf(0.5 if keeps == ">" else -0.5)
+            p = mpmath.ncdf((threshold + edge - 1) / b)
+        excess = _responses if kind == "geometric" else _normals
+        kept = [_symmetric(lambda at, rows=rows: 1 - excess(rows, b, at)) for rows in range(groups + 1)]  # type: ignore[misc]
+        splits = [(x, groups - x) for x in range(groups + 1)]
+        c = -mpmath.log(p)
+        truth = max(max(1 - p**x * kept[k](e + c * x), 1 - kept[k](e - c * x)) for x, k in splits)
+
+        assert truth <= mpmath.mpf(found.delta) <= truth * (1 + mpmath.mpf(1e-11))
+
+
+def _symmetric(kept: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """G at every ε, from ε ≥ 0."""
+    return lambda at: kept(at) if at >= 0 else mpmath.exp(at) * kept(-at)
+
+
+def _normals(rows: int, sigma: Any, epsilon: Any) -> Any:
+    if rows == 0:
+        return mpmath.mpf(0)
+    mu = mpmath.sqrt(rows) / sigma
+    return mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
+
+
+def _responses(rows: int, b: Any, epsilon: Any) -> Any:
+    yes = 1 / (1 + mpmath.exp(-1 / b))
+    return mpmath.fsum(
+        max(
+            0,
+            mpmath.binomial(rows, j)
+            * (yes**j * (1 - yes) ** (rows - j) - mpmath.exp(epsilon) * yes ** (rows - j) * (1 - yes) ** j),
+        )
+        for j in range(rows + 1)
+    )
 
 
 @pytest.mark.parametrize(
