@@ -1,7 +1,7 @@
 """gsh survey: noisy numbers of users in public bins, and the bounds that they suggest."""
 
 from contextlib import ExitStack
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -73,10 +73,11 @@ def survey(
 
 def _report(found: "gsh.Survey", *, as_json: bool) -> None:
     if as_json:
-        replay: dict[str, Any] = {"is_replayed": found.is_replayed, "released_at": found.released_at}
-        show({**found.to_dict(), "certificate": found.certificate.to_dict(), **replay}, as_json=True)
+        show({**found.to_dict(), "certificate": found.certificate.to_dict(), **options.replay_of(found)}, as_json=True)
         return
+    from gsh.results.budget_use import payer_in_words  # noqa: PLC0415
+
     for each in repr(found).splitlines():
         line(each)
-    payer = found.certificate.budget
-    note(f"gsh: {'nothing keeps count of it' if payer is None else f'paid by the budget {payer.id}'}")
+    payer = payer_in_words(found.certificate, found.budget_use)
+    note(f"gsh: {f'replayed: released on {found.released_at}; ' if found.is_replayed else ''}{payer}")

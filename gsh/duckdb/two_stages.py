@@ -78,14 +78,14 @@ def publish_after_survey(
         earlier = written_before(place.path, begun.certificate, surveying)
         if earlier is not None:
             keeper.done()
-            return earlier
+            return replace(earlier, budget_use=begun.budget_use)
     staged = StagedRows(keeper.folder) if isinstance(keeper, KeptByService) else None
     if begun.seed is None:
         assert staged is not None
         plan, said, rows = staged.committed(surveying, begun.committed)
         published = place.write(plan, rows, said)
         keeper.done()
-        return replace(published, is_replayed=True, released_at=said.released_at)
+        return replace(published, is_replayed=True, released_at=said.released_at, budget_use=begun.budget_use)
     found = _counted(job, surveying, keys, keeper, begun.seed)
     decided, drawn = found.decided, {}
     for name in found.tables:
@@ -96,7 +96,7 @@ def publish_after_survey(
     published = place.write(decided.plan, rows, said)
     keeper.done()
     survey = Survey(histograms=decided.survey, choices=decided.choices, certificate=said)
-    return replace(published, survey=survey)
+    return replace(published, survey=survey, budget_use=begun.budget_use)
 
 
 def _certificate(job: Job, terms: Terms, plan: AnyPlan, statement: SurveyStatement) -> Certificate:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from gsh.accounting.mechanism import Mechanism
 from gsh.events.tables import AnyPlan, Plans
-from gsh.results.budget_use import BudgetUse
+from gsh.results.budget_use import BudgetUse, payer_in_words
 from gsh.results.private_tables import PrivateTables
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ class Published(PrivateTables):
         """One line: how many groups, the privacy that they cost, and where the certificate is."""
         said = self.certificate
         point = "" if said.epsilon is None else f", (ε, δ) = ({said.epsilon:g}, {said.delta:.3g})"
-        payer = "nothing keeps count of it" if said.budget is None else f"paid by the budget {said.budget.id}"
-        payer += "" if self.budget_use is None else f": {self.budget_use.share}"
+        payer = payer_in_words(said, self.budget_use)
         place = "" if self.path is None else f" in {self.path}"
         groups = "1 group" if self.groups == 1 else f"{self.groups} groups"
         if isinstance(self.plan, Plans):

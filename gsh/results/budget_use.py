@@ -3,7 +3,9 @@
 import re
 from dataclasses import dataclass
 
-__all__ = ["BudgetUse"]
+from gsh.certificate import Certificate
+
+__all__ = ["BudgetUse", "payer_in_words"]
 
 _HEADER = re.compile(r'"([^"\\]{1,255})";of=([0-9]{1,20});more=([0-9]{1,20});used=([0-9.e+-]{1,24})')
 
@@ -38,3 +40,10 @@ class BudgetUse:
             return cls(found[1], int(found[2]), int(found[3]), float(found[4]))
         except ValueError:
             return None
+
+
+def payer_in_words(certificate: Certificate, use: BudgetUse | None) -> str:
+    """Which budget paid for a release, and what it used of it, as far as that is known."""
+    if certificate.budget is None:
+        return "nothing keeps count of it"
+    return f"paid by the budget {certificate.budget.id}" + ("" if use is None else f": {use.share}")

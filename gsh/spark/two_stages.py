@@ -109,7 +109,7 @@ def _made(
     if payer is None:
         keeper.done()
     published = published_at(place, plan, said, made.rows, is_replayed=begun.seed is None or not is_first)
-    return replace(published, survey=survey)
+    return replace(published, survey=survey, budget_use=begun.budget_use)
 
 
 def _released(place: Place, surveying: Surveying) -> Published | None:

@@ -79,7 +79,8 @@ def released_survey(
     if record is not None and record.stored is not None:
         check_plan(plan_digest_of(record.certificate), surveying)
         stored: Any = record.load()
-        return _result(surveying, stored.tables, stored.certificate, is_replayed=True, released_at=record.at)
+        replay = {"is_replayed": True, "released_at": record.at, "budget_use": record.budget_use}
+        return _result(surveying, stored.tables, stored.certificate, **replay)
     made = payer.service.release(
         _bins(surveying, names, count()),
         mechanisms,
@@ -89,7 +90,8 @@ def released_survey(
         **payer.paid,
         provenance=provenance,
     )
-    return _result(surveying, made.tables, made.certificate, is_replayed=made.is_replayed, released_at=made.released_at)
+    replay = {name: getattr(made, name) for name in ("is_replayed", "released_at", "budget_use")}
+    return _result(surveying, made.tables, made.certificate, **replay)
 
 
 def _bins(surveying: Surveying, names: Sequence[str], counts: Counts) -> dict[str, pa.Table]:

@@ -25,6 +25,7 @@ from gsh.events.lots import new_salt, salt_of_release
 from gsh.events.own_files import check_own, write_own
 from gsh.events.surveys.surveying import Decided, Surveying
 from gsh.events.terms import Payer, check_plan, plan_digest_of, provenance_of
+from gsh.results.budget_use import BudgetUse
 
 __all__ = [
     "SEED_BYTES",
@@ -51,6 +52,7 @@ class Begun:
     """If the survey was recorded before: what was certified then."""
     committed: str | None = None
     """The digest of the committed rows. Then there is no seed any more."""
+    budget_use: BudgetUse | None = None
 
 
 class Keeper(Protocol):
@@ -109,8 +111,9 @@ class KeptByService:
             raise InvalidParameter("once", detail)
         if said.survey.get("digest") is None:
             check_plan(plan_digest_of(said), surveying)
-            return Begun(opened.seed)
-        return Begun(opened.seed, said, None if record is None else record.committed_digest)
+            return Begun(opened.seed, budget_use=opened.budget_use)
+        committed = None if record is None else record.committed_digest
+        return Begun(opened.seed, said, committed, opened.budget_use)
 
     def record(self, decided: Decided) -> Certificate:
         from gsh.client.errors import AlreadySurveyed  # noqa: PLC0415 - only with a service

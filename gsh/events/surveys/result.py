@@ -10,6 +10,7 @@ from gsh.errors import InvalidParameter
 from gsh.events.choosing import Choice
 from gsh.events.surveys.charts import chart, page
 from gsh.events.surveys.choices import DrawnHistogram, sentence
+from gsh.results.budget_use import BudgetUse
 
 __all__ = ["Survey"]
 
@@ -24,7 +25,11 @@ class Survey:
     certificate: Certificate
     """That of the survey; in a publication, that of the survey and of the tables."""
     is_replayed: bool = False
+    """Whether this survey was made before under the same ``once``."""
     released_at: str | None = None
+    """When a replayed survey was made."""
+    budget_use: BudgetUse | None = None
+    """What it used of the budget that paid. None if nothing paid, or in a publication, which has its own."""
 
     @property
     def chosen(self) -> tuple[str, ...]:

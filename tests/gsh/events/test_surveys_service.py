@@ -52,6 +52,8 @@ def test_both_stages_are_one_release(paid: dict[str, Any], tmp_path: Path) -> No
     assert said.record.committed_digest == said.content.sha256 == first.certificate.content.sha256
     assert service.releases.verify(gsh.read(to).certificate).made_here
     assert (first.is_replayed, again.is_replayed) == (False, True)
+    assert first.budget_use == again.budget_use is not None
+    assert first.budget_use.budget == paid["budget"]
     assert again.table.to_pylist() == first.table.to_pylist()
     assert [entry.kind for entry in service.budgets.history(paid["budget"])][:3] == ["committed", "surveyed", "charge"]
     assert service.budgets.verify(paid["budget"]).intact
@@ -149,6 +151,7 @@ def test_a_survey_alone_is_charged_once(paid: dict[str, Any]) -> None:
     assert (first.is_replayed, again.is_replayed) == (False, True)
     assert again.histograms == first.histograms
     assert again.choices == first.choices
+    assert first.budget_use == again.budget_use is not None
     spent = paid["service"].budgets[paid["budget"]].spent
     assert (spent.releases, spent.hazard) == (1, 0)
     with pytest.raises(gsh.InvalidParameter, match=r"^once: "):

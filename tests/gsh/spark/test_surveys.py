@@ -84,6 +84,7 @@ def test_a_killed_driver_goes_on_with_the_same_bounds_and_rows_and_one_charge(
     assert recorded.bounds.plan_digest == published.plan.digest
     assert recorded.delta <= 1e-6
     assert (published.is_replayed, again.is_replayed) == (True, True)
+    assert published.budget_use is not None
     assert len(published) > 20
     assert gsh.read(to).table.num_rows == len(published)
     assert [path.name for path in to.parent.iterdir()] == ["published"]
