@@ -26,7 +26,14 @@ from gsh.accounting.numerics.balls import at_precision
 from gsh.errors import InvalidParameter
 from tests.surroundings import some_of
 
-KINDS: list[NoiseKind] = ["gaussian", "rounded-gaussian", "discrete-gaussian", "laplace", "geometric"]
+KINDS: list[NoiseKind] = [
+    "gaussian",
+    "rounded-gaussian",
+    "discrete-gaussian",
+    "laplace",
+    "rounded-laplace",
+    "geometric",
+]
 
 
 def excess_of(noise: Any, rows: int, epsilon: float, bits: int = 128) -> arb:
