@@ -89,12 +89,22 @@ def _asked(plan: Plan) -> list[tuple[int, Measure]]:
     found: list[tuple[int, Measure]] = []
     for j, measure in enumerate(plan.measures, 1):
         for factor in _FACTORS:
-            clip = replace(measure, lower=factor * measure.lower, upper=factor * measure.upper)
+            lower, upper = _widened(measure.lower, measure.upper, factor)
+            clip = replace(measure, lower=lower, upper=upper)
             if measure.kind == "events":
                 clip = replace(clip, upper=float(clip.most))
             if clip.least <= clip.most and _reach(clip) > 0 and clip not in (each for _, each in found):
                 found.append((j, clip))
     return found
+
+
+def _widened(lower: float, upper: float, factor: float) -> tuple[float, float]:
+    """The bounds, wider by a factor. The one that is nearer to 0 stays, if 0 is not between them."""
+    if lower >= 0:
+        return lower, lower + factor * (upper - lower)
+    if upper <= 0:
+        return upper - factor * (upper - lower), upper
+    return factor * lower, factor * upper
 
 
 def _reach(measure: Measure) -> float:

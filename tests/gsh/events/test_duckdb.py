@@ -383,6 +383,8 @@ def test_a_preview_of_clips_agrees_with_the_reference_at_once_and_in_buckets() -
     for kept in at_once:
         assert [each.column for each in kept.clips] == ["likes"] * 4 + ["rows"] * 4 + ["seconds"] * 5
         assert {each.upper for each in kept.clips if each.column == "rows"} == {1, 3, 6, 12}
+        of_mean = [(each.lower, each.upper) for each in kept.clips if each.column == "seconds"]
+        assert of_mean == [(8, 10), (8, 12), (8, 16), (8, 24), (8, 40)]
         for each in kept.clips:
             unit = 0.5 if each.column == "seconds" else 1
             total = added(each.column, (each.lower, each.upper), kept.c_u)
