@@ -79,7 +79,7 @@ function show(answer) {
   byId("engine-answer").replaceChildren(
     row("Certified δ", delta, ""),
     ...answer.claims.map(({ tool, version, delta: claimed }) =>
-      row(`Claimed by ${tool} ${version}`, claimed, `${fewTimes(delta / claimed)} × the claim is certified`),
+      row(`Claimed by ${tool} ${version}`, claimed, `${fewTimes(delta / claimed)} ×`),
     ),
     ...parts.map(([name, value]) => row(name, value, "")),
   );
