@@ -3,10 +3,10 @@
 x is what a user adds to a group, in all records. C_u keeps some of the pairs of a user and a group, and [l, u] clips x:
 
     bias      (Σ over kept pairs of min(max(x, l), u) − Σ over all pairs of x)/Σ |x|
-    noise     s max(|l|, |u|)/max(|l₀|, |u₀|), on the sum of one group
+    noise     s w/w₀, on the sum of one group;  w = max(|l|, |u|), or (u − l)/2 of a mean
 
-The calibrated noise of a column is in proportion to its bounds, and s is that at the given ones, [l₀, u₀]. A cap on the
-groups of a column removes more than the bias says.
+The calibrated noise of a column is in proportion to w, and s is that at the given bounds, with w₀. A cap on the groups
+of a column removes more than the bias says.
 """
 
 from collections.abc import Sequence
