@@ -7,10 +7,11 @@ They go to files without a name, and a worker of a pool of its own reads them: a
 import json
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
+from typing_extensions import TypeAliasType
 
 from app.http.auth import PUBLIC
 from app.http.bodies import BodyLimit
@@ -46,6 +47,11 @@ class _VerifyRoute(DeclaredRoute):
 router = APIRouter(tags=["proof"], responses=PROBLEMS, route_class=_VerifyRoute)
 
 
+VerificationState = TypeAliasType(
+    "VerificationState", Annotated[State, Field(description="Whether a file is as it was signed.")]
+)
+
+
 class SignerOut(Strict):
     """Who has signed."""
 
@@ -77,7 +83,7 @@ class FileVerificationOut(Strict):
     """What a check of a file has found."""
 
     file: str = Field(title="File", description="The name of the released file.", examples=["private.parquet"])
-    state: State = Field(
+    state: VerificationState = Field(
         title="State",
         description="`verified`: as it was signed. `unsigned`: rows, certificate and numbers agree, and nobody vouches "
         "for them. `refused`: something differs.",

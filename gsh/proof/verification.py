@@ -25,7 +25,6 @@ from gsh.errors import Error, FileError, InvalidParameter, ProofError
 from gsh.histogram.archives import CERTIFICATE_FILE
 from gsh.histogram.released_content import ReleasedContent, content_of
 from gsh.histogram.roles import ENDS, interval_columns
-from gsh.library.accuracy import intervals
 from gsh.proof.answers import envelope_alone, json_answer
 from gsh.proof.bundles import wrong_entry
 from gsh.proof.envelopes import opened, stated_in, subjects_of
@@ -297,6 +296,8 @@ def _following(
     table: pa.Table, expected: pa.Table, stated: Certificate, name: str, released: ReleasedContent
 ) -> dict[str, Any]:
     """The columns that follow from the released ones, computed again: means, ratios and intervals."""
+    from gsh.library.accuracy import intervals  # noqa: PLC0415 - it loads SciPy, which a web worker does not need
+
     columns = [each.name for each in released.columns]
     try:
         roles, meaning = released.roles, stated.meanings[name]

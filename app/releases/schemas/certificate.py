@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Discriminator, Field, RootModel, Tag
 from typing_extensions import TypeAliasType
 
 from app.releases.schemas.bounds import BoundsOut
-from app.releases.schemas.stated import ABOUT, UNPROTECTED, About
+from app.releases.schemas.stated import ABOUT, UNPROTECTED, About, Choices
 from app.schemas.aggregates import CAPPED, CappedIn, Ratios
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.ledger_record import PaidBy, Period, Record
@@ -323,7 +323,7 @@ class _Release(Strict):
         description="The budget that paid for it; null: nothing keeps count of this release.",
         examples=[CERTIFICATE_EXAMPLE["budget"]],
     )
-    unprotected: list[str] | None = Field(**UNPROTECTED)
+    unprotected: Choices | None = Field(**UNPROTECTED)
     about: OrNull[About] = Field(**ABOUT)
     trust_model: str = Field(
         title="Trust model", description="Who sees the true data, and who does not.", examples=[TRUST_MODEL]

@@ -7,7 +7,7 @@ from typing_extensions import TypeAliasType
 
 from app.budgets.schemas.preview import PLANNED_EXAMPLES as CHARGE_EXAMPLES
 from app.releases.schemas.certificate import CERTIFICATE_EXAMPLE, TABLES_CERTIFICATE_EXAMPLE, AnyCertificate, ContentOut
-from app.releases.schemas.stated import CHOSEN, Choice, ProvenanceIn, Stated
+from app.releases.schemas.stated import CHOSEN, Choices, ProvenanceIn, Stated
 from app.schemas.case_study import CASE_STUDY
 from app.schemas.costs import COST_EXAMPLE, CostOut
 from app.schemas.ledger_record import ANCESTOR_ENTRIES, PERIOD_PAYS, ByOut, EntryNameOut, PeriodName, ReleaseState
@@ -216,7 +216,7 @@ class SurveyedIn(MechanismOrTables):
     digest: Digest = Field(
         title="Digest", description="The SHA-256 of the noisy histograms in hexadecimal digits.", examples=[_DIGEST]
     )
-    chosen: Annotated[list[Choice], Field(max_length=16)] = Field(default=[], **CHOSEN)
+    chosen: Choices = Field(default=[], **CHOSEN)
     mechanism: AnyMechanismIn | None = Field(
         default=None,
         title="Mechanism",

@@ -20,7 +20,7 @@ __all__ = [
     "PLAN_DIGEST",
     "UNPROTECTED",
     "About",
-    "Choice",
+    "Choices",
     "EnforcedBy",
     "ProvenanceIn",
     "Stated",
@@ -36,7 +36,13 @@ EnforcedBy = TypeAliasType(
     ],
 )
 Plan = TypeAliasType("Plan", Annotated[dict[str, Any], Field(description="How a table was made, as a JSON object.")])
-Choice = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
+Choices = TypeAliasType(
+    "Choices",
+    Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]],
+        Field(max_length=16, description="What was chosen, in words."),
+    ],
+)
 Words = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00]*$")]
 Label = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[^\x00]*$")]
 
@@ -132,7 +138,7 @@ class Stated(Strict):
         description="Where the table comes from, and what enforced the bounds; by default the caller did.",
         examples=[{"enforced_by": "caller"}],
     )
-    unprotected: Annotated[list[Choice], Field(max_length=16)] | None = Field(default=None, **UNPROTECTED)
+    unprotected: Choices | None = Field(default=None, **UNPROTECTED)
     description: str = Field(
         default="",
         max_length=1000,
@@ -157,7 +163,7 @@ class Stated(Strict):
         description="What was fixed for the tables before the survey, and what is charged for them. Needed with it.",
         examples=[{"mu_squared": 0.054845, "hazard": 7.94e-07}],
     )
-    chosen: Annotated[list[Choice], Field(max_length=16)] = Field(default=[], **CHOSEN)
+    chosen: Choices = Field(default=[], **CHOSEN)
 
     @property
     def statement(self) -> SurveyStatement | None:

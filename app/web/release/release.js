@@ -140,6 +140,7 @@ async function ask() {
   asking = new AbortController();
   const asked = asking.signal;
   [mechanism, preview, stated] = [null, null, null];
+  showButtons();
   const failures = [];
   try {
     if (isBounded()) await calibrate(asked);
