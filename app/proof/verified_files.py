@@ -7,10 +7,11 @@ They go to files without a name, and a worker of a pool of its own reads them: a
 import json
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypeAliasType
 
 from app.http.auth import PUBLIC
@@ -29,9 +30,11 @@ from app.schemas.strict import Strict
 from gsh.errors import TooManyGroups, renamed
 from gsh.histogram.file_formats import JSON
 from gsh.proof.keys import KeySet
-from gsh.proof.verification import State, verify_given
+from gsh.proof.verification import Fault, State, Verification, verify_given
 
 __all__ = ["memory_of", "router"]
+
+_CERTIFICATE: TypeAdapter[Any] = TypeAdapter(AnyCertificate)
 
 _HTML = "text/html"
 _READ_BYTES = 16
@@ -182,9 +185,23 @@ def _verified(files: Mapping[str, SharedFile], keys: dict[str, Any], most_bytes:
     try:
         with ExitStack() as opened, renamed(("file", "/file")):
             contents = {name: mapped(opened.enter_context(file)) for name, file in files.items()}
-            found = verify_given(contents, known, most_bytes)
+            found = _with_a_certificate(verify_given(contents, known, most_bytes))
             return (verified_page(found) if as_page else json.dumps(found.to_dict(), ensure_ascii=False)).encode()
     except MemoryError:
         pass
     # Outside of the handler, whose exception would keep the memory.
     raise TooManyGroups("/file", "must be smaller: the service has no memory for it")
+
+
+def _with_a_certificate(found: Verification) -> Verification:
+    """What nobody has signed is shown only if every field of its certificate is one."""
+    if found.certificate is None or found.key_id is not None:
+        return found
+    try:
+        _CERTIFICATE.validate_json(found.certificate.to_json())
+    except ValidationError as error:
+        place = "/".join(map(str, error.errors()[0]["loc"]))
+        return replace(
+            found, faults=(*found.faults, Fault("certificate", f"must have the form of one: {place} has not"))
+        )
+    return found

@@ -185,7 +185,7 @@ def _covariance(rows: Sequence[Sequence[float]]) -> str:
 
 
 def _costs(certificate: Certificate) -> _Facts:
-    yield "Accounting", f"{certificate.accounting}; all numbers are rounded up"
+    yield "Accounting", escape(f"{certificate.accounting}; all numbers are rounded up")
     yield "Noise, <i>μ</i>", digits(certificate.mu)
     for name, table in certificate.described.items():
         of = f" of {escape(name)}" if name else ""
@@ -208,13 +208,13 @@ def _origin(certificate: Certificate) -> _Facts:
     about = certificate.get("about") or {}
     yield from ((title, escape(about[name])) for name, title in ABOUT.items() if name in about)
     if record is not None:
-        yield "State", f"{record.state}, charged at {escape(record.at)} as entry {record.entry} of the budget"
-        yield "Hash of that entry", record.head
+        yield "State", escape(f"{record.state}, charged at {record.at} as entry {record.entry} of the budget")
+        yield "Hash of that entry", escape(record.head)
         if record.answer_sha256 is not None:
-            yield "SHA-256 of the answer", record.answer_sha256
+            yield "SHA-256 of the answer", escape(record.answer_sha256)
             yield "Stored answer", escape(f"{record.size} bytes of {record.media_type}")
         if record.committed_digest is not None:
-            yield "SHA-256 of the committed output", record.committed_digest
+            yield "SHA-256 of the committed output", escape(record.committed_digest)
     versions = f"service {certificate.service_version}, Python {certificate.python}, FLINT {certificate.flint}"
     yield "Made with", escape(versions)
-    yield "Format", f"{certificate.schema}; this address gives JSON for <code>Accept: application/json</code>"
+    yield "Format", f"{escape(certificate.schema)}; this address gives JSON for <code>Accept: application/json</code>"

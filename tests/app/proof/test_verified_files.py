@@ -213,3 +213,33 @@ def test_a_signed_certificate_alone_is_verified_without_rows(bank: Bank, folder:
     signature.write_text(json.dumps(envelope | {"payload": "e30="}))
     assert posted(bank, [signature]).json()["state"] == "refused"
     bank.app.state.services.close_pools()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema": "<b>"},
+        {"accounting": "<b>"},
+        {"record": {"state": "<b>"}},
+        {"bounds": {"enforced_by": "x"}},
+        {"budget": {"promise": {"delta": "<b>"}}},
+    ],
+    ids=str,
+)
+def test_a_certificate_that_nobody_signed_is_shown_only_if_it_is_one(bank: Bank, tmp_path: Path, change: Json) -> None:
+    answer = bank.request("POST", "/release", json=BODY, headers={"idempotency-key": "first"}).json()
+    path = tmp_path / "private.json"
+    del answer["signature"]
+    path.write_text(json.dumps(answer))
+    assert posted(bank, [path]).json()["state"] == "unsigned"
+    for name, value in change.items():
+        kept = answer["certificate"][name]
+        answer["certificate"][name] = (kept or {}) | value if isinstance(value, dict) else value
+    path.write_text(json.dumps(answer))
+
+    page = posted(bank, [path], "text/html")
+
+    assert page.status_code == 200
+    assert "Do not rely on" in page.text
+    assert posted(bank, [path]).json()["state"] == "refused"
+    bank.app.state.services.close_pools()
