@@ -48,7 +48,10 @@ _NOISES: dict[str, Callable[[float], CountNoise]] = {
     )
 }
 _ENOUGH_BITS = 38
-_LEAST_SCALE, _MOST_SCALE = 2.0**-10, 2.0**60
+# Less noise hides no row, and its binomial tails take minutes for thousands of groups.
+_LEAST_SCALE, _MOST_SCALE = 0.1, 2.0**60
+# Wider noise is summed for minutes.
+_MOST_DISCRETE_SIGMA = 2.0**20
 MOST_EPSILON = 700.0
 
 
@@ -95,6 +98,8 @@ def histogram_of(
         raise InvalidParameter(
             "c_u", f"must be at most {MOST_CONVOLVED} for discrete Gaussian noise with scale below 1"
         )
+    if noise == "discrete-gaussian" and deviation > _MOST_DISCRETE_SIGMA:
+        raise InvalidParameter("scale", "must be at most 2^20 for discrete Gaussian noise")
     if keeps not in (">=", ">"):
         raise InvalidParameter("keeps", "must be >= or >")
     if noise == "discrete-gaussian" and not reach.is_counted_once:
@@ -136,7 +141,7 @@ def reach_of(c_u: Integer, l_inf: Integer | None = None, l1: Integer | None = No
 def _scale(scale: Real) -> float:
     deviation = real("scale", scale)
     if not _LEAST_SCALE <= deviation <= _MOST_SCALE:
-        raise InvalidParameter("scale", "must be from 2^-10 to 2^60")
+        raise InvalidParameter("scale", "must be from 0.1 to 2^60")
     return deviation
 
 

@@ -384,6 +384,8 @@ def test_a_threshold_below_tau_hides_no_user(kind: NoiseKind, tau: int, rows: di
         ({"noise": "cauchy"}, "noise"),
         ({"scale": 0}, "scale"),
         ({"scale": math.nan}, "scale"),
+        ({"scale": 0.09}, "scale"),
+        ({"scale": 2**20 + 1, "noise": "discrete-gaussian"}, "scale"),
         ({"c_u": 0}, "c_u"),
         ({"c_u": 10**6 + 1}, "c_u"),
         ({"tau": -1}, "tau"),
